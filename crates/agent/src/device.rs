@@ -106,6 +106,8 @@ pub struct Measured {
     pub state: State,
     /// The force that its controller makes, N; `None` where nobody measures it.
     pub controller_force: Option<[f32; 3]>,
+    /// What goes back to the operator in place of `state`, where a [control law](crate::CoupledArm) says so.
+    pub feedback: Option<State>,
 }
 
 /// Why a device does not do what it is told.

@@ -57,7 +57,7 @@
 //! #     fn apply(&mut self, _: &SetPoint) -> bool { true }
 //! #     fn drive(&mut self, _: ChannelId, _: &Motion, _: Duration) -> bool { false }
 //! #     fn stop(&mut self, _: StopCause) {}
-//! #     fn measure(&mut self) -> Option<Measured> { Some(Measured { state: State::at(Time::ZERO), controller_force: None }) }
+//! #     fn measure(&mut self) -> Option<Measured> { Some(Measured { state: State::at(Time::ZERO), controller_force: None, feedback: None }) }
 //! #     fn receive(&mut self, _: ChannelId, _: Option<Duration>, _: &[u8]) {}
 //! #     fn limit_bitrate(&mut self, _: taut_core::Bitrate) {}
 //! #     fn poll_message(&mut self) -> Option<DeviceMessage> { None }
@@ -97,6 +97,7 @@
 
 mod clutch;
 mod conversation;
+mod coupled;
 mod device;
 mod diagnostics;
 mod lease;
@@ -115,6 +116,7 @@ pub mod device_types {
 
 pub use clutch::{Clutch, Grip, LEASH, Rate, RateInput, Relative};
 pub use conversation::{Conversation, Refused, Trouble};
+pub use coupled::{CoupledArm, CoupledHand};
 pub use device::{
     DeviceFailure, DeviceMessage, Measured, OperatorDevice, Playback, RobotDevice, Sample, SetPoint,
 };
@@ -125,6 +127,7 @@ pub use operator::{
     ResumePolicy, RoundTrips, SampleFrom, Standing,
 };
 pub use robot::{DeviceReport, Robot, RobotCommand, RobotNote};
+pub use taut_control as control;
 
 /// A device is asked for so many messages at once; the others wait for the next period.
 const MOST_MESSAGES: usize = 256;

@@ -8,7 +8,9 @@
 
 mod arm;
 
+use taut_agent::control::Servo;
 use taut_core::Duration;
+use taut_qos::touch::Touch;
 
 pub use self::arm::SimulatedArm;
 use crate::demo::Vector;
@@ -49,6 +51,8 @@ pub struct SimulatedRobot {
 impl SimulatedRobot {
     /// In free space, 60 mm in front of the environment: where the simulated hand begins.
     pub const REST: [f64; 3] = [-0.06, 0.0, 0.0];
+    /// What leads it.
+    pub const SERVO: Servo = Servo { stiffness: Touch::ARM.stiffness, damping: Touch::ARM.damping };
 
     /// At rest at `position`.
     pub fn new(environment: &Environment, position: [f64; 3]) -> Self {

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::ScopedJoinHandle;
 
 use taut_agent::{
-    Observed, OperatorCommand, OperatorDevice, OperatorNote, Progress, RobotCommand, RobotDevice,
-    SessionObserver,
+    CoupledArm, CoupledHand, Observed, OperatorCommand, OperatorDevice, OperatorNote, Progress, RobotCommand,
+    RobotDevice, SessionObserver,
 };
 use taut_core::{Duration, Seed, Time};
 use taut_io::device::InProcess;
@@ -378,10 +378,14 @@ impl Setup<'_> {
         let security = self.security("robot", trusted);
         let endpoint = Endpoint::listen(self.transport(), (address, PORT).into(), security, &self.clock)?;
         let (arm, session): (Arm, _) = match self.job {
-            Job::Teleop(teleop) => (
-                Box::new(SimulatedArm::of_run(teleop, self.seed, SimulatedRobot::REST)),
-                settings::robot(teleop),
-            ),
+            Job::Teleop(teleop) => {
+                let arm = SimulatedArm::of_run(teleop, self.seed, SimulatedRobot::REST);
+                let arm: Arm = match teleop.law.law() {
+                    Some(law) => Box::new(CoupledArm::new(arm, law, SimulatedRobot::SERVO)),
+                    None => Box::new(arm),
+                };
+                (arm, settings::robot(teleop))
+            }
             Job::Commands(commands) => (Box::new(StillRobot::silent()), settings::commanded(commands)),
             Job::Media(session) => {
                 let robot =
@@ -413,7 +417,12 @@ impl Setup<'_> {
             Job::Teleop(teleop) => {
                 let hand = SimulatedHand::of_run(teleop, self.seed).ends_after(Some(self.limit()));
                 let agent = settings::agent(teleop, drain).reports_by_time(PROGRESS);
-                (Box::new(hand), OperateConfig::new(settings::operator(teleop), agent))
+                let (period, limit) = (teleop.period, teleop.device_force);
+                let hand: Hand = match teleop.law.law() {
+                    Some(law) => Box::new(CoupledHand::new(hand, law, SimulatedRobot::SERVO, period, limit)),
+                    None => Box::new(hand),
+                };
+                (hand, OperateConfig::new(settings::operator(teleop), agent))
             }
             Job::Commands(commands) => {
                 let agent = settings::commanding(commands, drain).reports_by_time(PROGRESS);

@@ -156,6 +156,7 @@ fn motion(role: Role, sample: &omni71::Repr) -> Body {
         orientation_wxyz: sample.orientation_wxyz,
         velocity: sample.velocity,
         force: sample.force,
+        energy: None,
     };
     // Streams count the other way round: 0 is the emergency, 2 the first of the normal ones.
     let state = State { stream: 2 - state.stream, ..state };

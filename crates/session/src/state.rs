@@ -26,6 +26,8 @@ pub struct State {
     pub velocity: [f32; 3],
     /// x, y, z in N.
     pub force: [f32; 3],
+    /// What a control law has put into the channel so far, J; it travels with the native codec alone.
+    pub energy: Option<f64>,
     /// The device is locked: it may move, and the robot does not.
     pub locked: bool,
     /// The enabling input of the device is held (hold to run).
@@ -44,6 +46,7 @@ impl State {
             orientation_wxyz: [1.0, 0.0, 0.0, 0.0],
             velocity: [0.0; 3],
             force: [0.0; 3],
+            energy: None,
             locked: false,
             enabling: false,
             gripper: 0,
@@ -54,7 +57,7 @@ impl State {
     pub fn is_finite(&self) -> bool {
         let numbers =
             self.position.iter().chain(&self.orientation_wxyz).chain(&self.velocity).chain(&self.force);
-        numbers.copied().all(f32::is_finite)
+        numbers.copied().all(f32::is_finite) && self.energy.is_none_or(f64::is_finite)
     }
 
     /// Read from the wire; `created` is when it was made on this end's clock.
@@ -66,6 +69,7 @@ impl State {
             orientation_wxyz: wire.orientation_wxyz,
             velocity: wire.velocity,
             force: wire.force,
+            energy: wire.energy,
             locked: wire.locked,
             enabling: wire.enabling,
             gripper: wire.gripper,
@@ -95,6 +99,7 @@ impl State {
             orientation_wxyz: self.orientation_wxyz,
             velocity: self.velocity,
             force: self.force,
+            energy: self.energy,
         }
     }
 }

@@ -44,7 +44,7 @@ mod tests {
         let mut report = DeviceReport::default();
         for (speed, force) in [(3.0, None), (4.0, Some([0.0, 6.0, 8.0])), (1.0, Some([0.0; 3]))] {
             let state = State { velocity: [0.0, 0.0, speed], ..State::at(Time::ZERO) };
-            report.measured(&Measured { state, controller_force: force });
+            report.measured(&Measured { state, controller_force: force, feedback: None });
         }
         assert_eq!((report.speed, report.speed_max), (1.0, 4.0));
         assert_eq!((report.controller_force, report.controller_force_max), (Some(0.0), Some(10.0)));

@@ -221,7 +221,7 @@ impl RobotDevice for Seen<Arm> {
     fn measure(&mut self) -> Option<Measured> {
         self.with(|arm| arm.measured += 1);
         let state = State { force: [0.0, 0.0, 2.0], ..State::at(Time::ZERO) };
-        Some(Measured { state, controller_force: None })
+        Some(Measured { state, controller_force: None, feedback: None })
     }
     fn receive(&mut self, channel: ChannelId, _: Option<Duration>, payload: &[u8]) {
         self.with(|arm| arm.received.push((channel, payload.to_vec())));

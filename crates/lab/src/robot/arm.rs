@@ -117,7 +117,11 @@ impl RobotDevice for SimulatedArm {
             force: single(self.robot.force()),
             ..State::at(Time::ZERO)
         };
-        Some(Measured { state, controller_force: Some(single(self.robot.controller_force())) })
+        Some(Measured {
+            state,
+            controller_force: Some(single(self.robot.controller_force())),
+            feedback: None,
+        })
     }
 
     fn feeds_back(&mut self) -> bool {

@@ -4,6 +4,7 @@ mod axes;
 mod channel;
 mod explain;
 mod json_schema;
+mod law;
 mod place;
 mod reach;
 mod schema;
@@ -25,6 +26,7 @@ pub use channel::{
     RepairSpec, SizesSpec, TeleopChannel, UniformSizes, WaySpec,
 };
 pub use json_schema::json_schema;
+pub use law::{LawSpec, TdpaSpec, WaveSpec};
 pub use schema::*;
 pub use set::Setting;
 pub use shape::Shaping;

@@ -8,6 +8,7 @@ use taut_core::{Bitrate, Bytes, Duration, Probability};
 use taut_qos::touch;
 
 use super::channel::{self, TeleopChannel};
+use super::law::{self, LawSpec};
 use super::schema::TransportSpec;
 use super::validate::{Checked, LONGEST, MOST_PATHS, check_transport, fault, vertex, within};
 
@@ -95,6 +96,9 @@ pub struct Teleop {
     /// Does the hand tremble, by some 0.05 N near 9 Hz? Off, to see the loop by itself.
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
     pub tremor: bool,
+    /// By which rule force and motion of hand and arm follow from each other. `position_force`, when nothing is said.
+    #[serde(default, skip_serializing_if = "LawSpec::is_default")]
+    pub law: LawSpec,
     /// When the operator presses the emergency stop.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Vec<String>")]
@@ -285,9 +289,9 @@ impl Environment {
     }
 }
 
-const SECOND: Duration = Duration::from_secs(1);
-const MINUTE: Duration = Duration::from_secs(60);
-const MS: Duration = Duration::from_millis(1);
+pub(super) const SECOND: Duration = Duration::from_secs(1);
+pub(super) const MINUTE: Duration = Duration::from_secs(60);
+pub(super) const MS: Duration = Duration::from_millis(1);
 /// More presses of a button than anybody wants to read about.
 const MOST_PRESSES: usize = 1000;
 
@@ -341,6 +345,7 @@ pub(super) fn check(teleop: &Teleop, vertices: &BTreeSet<String>) -> Checked {
         within(key(&format!("{name}.offset")), clock.offset, Duration::ZERO, LONGEST)?;
         within(key(&format!("{name}.drift_ppm")), clock.drift_ppm, -1000.0, 1000.0)?;
     }
+    law::check(teleop)?;
     let kind = teleop.environment.name();
     if let Some([stiffness, damping, friction]) = teleop.environment.surface() {
         within(format!("teleop.environment.{kind}.stiffness"), stiffness, 0.0, 20_000.0)?;

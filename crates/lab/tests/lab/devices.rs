@@ -83,7 +83,7 @@ impl RobotDevice for Gripper {
     }
     fn measure(&mut self) -> Option<Measured> {
         self.log("measure");
-        Some(Measured { state: self.state, controller_force: None })
+        Some(Measured { state: self.state, controller_force: None, feedback: None })
     }
     fn receive(&mut self, _: ChannelId, _: Option<Duration>, _: &[u8]) {}
     fn limit_bitrate(&mut self, _: Bitrate) {}

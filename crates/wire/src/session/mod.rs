@@ -66,13 +66,15 @@ pub use report::{Ack, Arrivals, RobotState, Status, StopCause, Verdict};
 pub use state::{Feedback, Priority, State};
 
 /// The version that this module speaks.
-pub const VERSION: u8 = 6;
+pub const VERSION: u8 = 7;
 /// What every frame begins with.
 pub const MAGIC: [u8; 2] = *b"ts";
 /// Bytes before the body of a frame.
 pub const HEADER_LEN: usize = 8;
 /// Bytes of the longest frame of a fixed length.
-pub const MAX_LEN: usize = 99;
+pub const MAX_LEN: usize = LONGEST_FEEDBACK + state::ENERGY_LEN;
+/// Of feedback that acknowledges, without an energy.
+const LONGEST_FEEDBACK: usize = 99;
 /// Bytes of the longest hello: it travels in one datagram, whatever seals that.
 pub const MAX_HELLO_LEN: usize = 1100;
 /// Bytes of a hello without channels.
@@ -189,18 +191,22 @@ impl Frame {
             return Err(Error::Length { needed: HEADER_LEN, found: bytes.len() });
         }
         let kind = bytes[field::KIND];
-        let needed = length_of(kind).ok_or(Error::Kind(kind))?;
+        let ends_with_energy = matches!(kind, 1 | 11 | 17 | 18) && state::has_energy(bytes);
+        let more = if ends_with_energy { state::ENERGY_LEN } else { 0 };
+        let needed = length_of(kind).ok_or(Error::Kind(kind))? + more;
         // A hello goes on with channels, and says itself where it ends.
         let is_longer = kind == HELLO && (needed..=MAX_HELLO_LEN).contains(&bytes.len());
         if bytes.len() != needed && !is_longer {
             return Err(Error::Length { needed, found: bytes.len() });
         }
+        let (bytes, energy) = bytes.split_at(bytes.len() - more);
+        let energy = ends_with_energy.then(|| f64::from_be_bytes(array(energy, 0)));
         let session = u32_at(bytes, field::SESSION);
         if session == 0 {
             return Err(Error::Session);
         }
         let body = match kind {
-            1 => Body::State(State::parse(bytes)?),
+            1 => Body::State(State::parse(bytes, energy)?),
             2 => Body::Ack(Ack::parse_at(bytes, HEADER_LEN)?),
             3 => Body::EmergencyStop(Command::parse(bytes)),
             4 => Body::EmergencyStopAck(CommandAck::parse(bytes)?),
@@ -210,12 +216,14 @@ impl Frame {
             8 => Body::ClockReply(ClockReply::parse(bytes)),
             9 => Body::Hello(Hello::parse(bytes)?),
             10 => Body::Status(Status::parse(bytes)?),
-            11 | 17 => Body::Feedback(Feedback::parse(bytes)?),
+            11 | 17 => Body::Feedback(Feedback::parse(bytes, energy)?),
             12 => Body::Refusal(RefusalReason::parse(bytes)?),
             13 => Body::Goodbye,
             14 => Body::Reset(Command::parse(bytes)),
             15 => Body::ResetAck(CommandAck::parse(bytes)?),
-            18 => Body::AcknowledgingState(State::parse(bytes)?, Arrivals::parse_at(bytes, state::LEN)),
+            18 => {
+                Body::AcknowledgingState(State::parse(bytes, energy)?, Arrivals::parse_at(bytes, state::LEN))
+            }
             _ => Body::Arrivals(Arrivals::parse_at(bytes, HEADER_LEN)),
         };
         Ok(Self { session, body })
@@ -230,7 +238,10 @@ impl Frame {
     pub fn len(&self) -> usize {
         match &self.body {
             Body::Hello(hello) => hello.len(),
-            body => length_of(body.kind()).expect("a body has a kind"),
+            body => {
+                let energy = body.energy().map_or(0, |_| state::ENERGY_LEN);
+                length_of(body.kind()).expect("a body has a kind") + energy
+            }
         }
     }
 
@@ -265,6 +276,17 @@ impl Body {
             Body::Feedback(feedback) => feedback.emit(buffer),
             Body::Refusal(reason) => buffer.push(reason.code()),
             Body::Goodbye => {}
+        }
+        self.energy().iter().for_each(|energy| buffer.extend_from_slice(&energy.to_be_bytes()));
+    }
+
+    /// What its frame ends with, J.
+    const fn energy(&self) -> Option<f64> {
+        match self {
+            Self::State(state)
+            | Self::AcknowledgingState(state, _)
+            | Self::Feedback(Feedback { state, .. }) => state.energy,
+            _ => None,
         }
     }
 
@@ -310,7 +332,7 @@ const fn length_of(kind: u8) -> Option<usize> {
         11 => Some(77),
         12 => Some(9),
         13 => Some(HEADER_LEN),
-        17 => Some(MAX_LEN),
+        17 => Some(LONGEST_FEEDBACK),
         18 => Some(state::LEN + 12),
         19 => Some(20),
         _ => None,

@@ -24,12 +24,13 @@ codes! {
 /// | 8–11 | sequence | counts up by one for every state made, modulo 2³² |
 /// | 12–15 | created | µs, modulo 2³² |
 /// | 16–17 | waited | 16 µs between creation and sending; 65 535 for anything longer |
-/// | 18 | flags | bits 0–1 priority, 2–3 stream, 4 locked, 5 enabling, 6–7 zero |
+/// | 18 | flags | bits 0–1 priority, 2–3 stream, 4 locked, 5 enabling, 6 energy, 7 zero |
 /// | 19–20 | gripper | 0 open … 65535 closed |
 /// | 21–32 | position x, y, z | m |
 /// | 33–48 | orientation w, x, y, z | unit quaternion |
 /// | 49–60 | velocity x, y, z | m/s |
 /// | 61–72 | force x, y, z | N |
+/// | the last 8 of the frame, with bit 6 | energy | J |
 ///
 /// How long states are of use both ends know from the hello. What is read of a frame has the low bits of the sequence and of the time,
 /// and no deadline: the reader, who knows the sequence before and the sender's clock, completes them.
@@ -61,6 +62,8 @@ pub struct State {
     pub velocity: [f32; 3],
     /// x, y, z in N.
     pub force: [f32; 3],
+    /// What a control law has put into the channel so far, J.
+    pub energy: Option<f64>,
 }
 
 /// Bytes of a frame that is a state alone.
@@ -84,6 +87,14 @@ mod field {
 
 const LOCKED: u8 = 1 << 4;
 const ENABLING: u8 = 1 << 5;
+const ENERGY: u8 = 1 << 6;
+/// Bytes of an energy.
+pub(super) const ENERGY_LEN: usize = 8;
+
+/// Does the frame of a state end with an energy?
+pub(super) fn has_energy(bytes: &[u8]) -> bool {
+    bytes.get(field::FLAGS).is_some_and(|flags| flags & ENERGY != 0)
+}
 
 impl Default for State {
     /// At rest in the origin, upright, not urgent, without a deadline.
@@ -102,6 +113,7 @@ impl Default for State {
             orientation_wxyz: [1.0, 0.0, 0.0, 0.0],
             velocity: [0.0; 3],
             force: [0.0; 3],
+            energy: None,
         }
     }
 }
@@ -111,13 +123,14 @@ impl State {
     pub fn is_finite(&self) -> bool {
         let numbers =
             self.position.iter().chain(&self.orientation_wxyz).chain(&self.velocity).chain(&self.force);
-        numbers.copied().all(f32::is_finite)
+        numbers.copied().all(f32::is_finite) && self.energy.is_none_or(f64::is_finite)
     }
 
-    pub(super) fn parse(bytes: &[u8]) -> Result<Self, Error> {
+    /// Of a frame, and the energy behind it.
+    pub(super) fn parse(bytes: &[u8], energy: Option<f64>) -> Result<Self, Error> {
         let flags = bytes[field::FLAGS];
         let value = Error::Value { at: field::FLAGS, value: flags };
-        let priority = Priority::from_code(flags & 3).filter(|_| flags >> 6 == 0).ok_or(value)?;
+        let priority = Priority::from_code(flags & 3).filter(|_| flags >> 7 == 0).ok_or(value)?;
         Ok(Self {
             sequence: u32_at(bytes, field::SEQUENCE).into(),
             created_ns: u64::from(u32_at(bytes, field::CREATED)) * 1_000,
@@ -132,6 +145,7 @@ impl State {
             orientation_wxyz: floats_at(bytes, field::ORIENTATION),
             velocity: floats_at(bytes, field::VELOCITY),
             force: floats_at(bytes, field::FORCE),
+            energy,
         })
     }
 
@@ -145,7 +159,8 @@ impl State {
         buffer.extend_from_slice(&(waited.min(u32::from(u16::MAX)) as u16).to_be_bytes());
         let locked = if self.locked { LOCKED } else { 0 };
         let enabling = if self.enabling { ENABLING } else { 0 };
-        buffer.extend_from_slice(&[self.priority.code() | self.stream << 2 | locked | enabling]);
+        let energy = if self.energy.is_some() { ENERGY } else { 0 };
+        buffer.extend_from_slice(&[self.priority.code() | self.stream << 2 | locked | enabling | energy]);
         buffer.extend_from_slice(&self.gripper.to_be_bytes());
         emit_floats(&self.position, buffer);
         emit_floats(&self.orientation_wxyz, buffer);
@@ -168,9 +183,9 @@ pub struct Feedback {
 }
 
 impl Feedback {
-    pub(super) fn parse(bytes: &[u8]) -> Result<Self, Error> {
+    pub(super) fn parse(bytes: &[u8], energy: Option<f64>) -> Result<Self, Error> {
         let ack = (bytes.len() > field::ACK).then(|| Ack::parse_at(bytes, field::ACK)).transpose()?;
-        Ok(Self { state: State::parse(bytes)?, applied: u32_at(bytes, field::APPLIED).into(), ack })
+        Ok(Self { state: State::parse(bytes, energy)?, applied: u32_at(bytes, field::APPLIED).into(), ack })
     }
 
     pub(super) fn emit(&self, buffer: &mut Vec<u8>) {

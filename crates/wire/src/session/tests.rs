@@ -23,6 +23,7 @@ fn state() -> State {
         orientation_wxyz: [0.0, 1.0, 0.0, -0.0],
         velocity: [1.0, -2.0, 3.0],
         force: [4.0, -5.0, 6.0],
+        energy: None,
     }
 }
 
@@ -48,10 +49,19 @@ fn hex(text: &str) -> Vec<u8> {
     digits.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect()
 }
 
-const STATE: &str = "74 73 06 01 00 00 00 07
+const STATE: &str = "74 73 07 01 00 00 00 07
     01 02 03 04  00 0f 42 40  00 10  15  ab cd
     3e 00 00 00 be 80 00 00 3f 00 00 00  00 00 00 00 3f 80 00 00 00 00 00 00 80 00 00 00
     3f 80 00 00 c0 00 00 00 40 40 00 00  40 80 00 00 c0 a0 00 00 40 c0 00 00";
+
+/// With the flag of an energy, and 1.5 J.
+fn with_energy(frame: &str) -> String {
+    frame.replacen("00 10  15", "00 10  55", 1) + " 3f f8 00 00 00 00 00 00"
+}
+
+fn charged() -> State {
+    State { energy: Some(1.5), ..state() }
+}
 
 fn golden() -> Vec<(String, Body)> {
     let command = Command { command: 3, epoch: 0x1122_3344, created_ns: 5, sent_ns: 6 };
@@ -110,7 +120,7 @@ fn golden() -> Vec<(String, Body)> {
     let acknowledging_hex = format!("{feedback_hex} {ack_hex}");
     let arrivals = Arrivals { sequence: 0x0102, received_us: 11, held_us: 12, seen: 0x8000_0001 };
     let arrivals_hex = "01 02  00 00 00 0b  00 0c  80 00 00 01";
-    let frame = |kind: u8, body: &str| format!("74 73 06 {kind:02x} 00 00 00 07 {body}");
+    let frame = |kind: u8, body: &str| format!("74 73 07 {kind:02x} 00 00 00 07 {body}");
     vec![
         (STATE.to_owned(), Body::State(state())),
         (frame(2, ack_hex), Body::Ack(ack)),
@@ -133,6 +143,11 @@ fn golden() -> Vec<(String, Body)> {
             Body::AcknowledgingState(state(), arrivals),
         ),
         (frame(19, arrivals_hex), Body::Arrivals(arrivals)),
+        (with_energy(STATE), Body::State(charged())),
+        (
+            with_energy(&frame(17, &acknowledging_hex)),
+            Body::Feedback(Feedback { state: charged(), ack: Some(ack), ..feedback }),
+        ),
     ]
 }
 
@@ -176,7 +191,8 @@ fn what_is_not_understood_is_refused_with_its_reason() {
     assert_eq!(changed(1, 3, 20), Error::Kind(20));
     assert_eq!(changed(1, 7, 0), Error::Session);
     assert_eq!(changed(1, 18, 3), Error::Value { at: 18, value: 3 });
-    assert_eq!(changed(1, 18, 0x40), Error::Value { at: 18, value: 0x40 });
+    assert_eq!(changed(1, 18, 0x80), Error::Value { at: 18, value: 0x80 });
+    assert_eq!(changed(1, 18, 0x40), Error::Length { needed: 81, found: 73 });
     assert_eq!(changed(2, 28, 8), Error::Value { at: 28, value: 8 });
     assert_eq!(changed(2, 29, 0x40), Error::Value { at: 29, value: 0x40 });
     assert_eq!(changed(2, 29, 0x0c), Error::Value { at: 29, value: 0x0c });
@@ -417,6 +433,7 @@ proptest! {
     fn every_state_reads_back(
         numbers in any::<[u32; 2]>(), waited in any::<u16>(), priority in 0u8..3, stream in 0u8..4,
         locked in any::<bool>(), enabling in any::<bool>(), gripper in any::<u16>(), floats in any::<[f32; 13]>(), applied in any::<u32>(),
+        energy in any::<Option<f32>>(),
     ) {
         let state = State {
             sequence: u64::from(numbers[0]),
@@ -432,6 +449,7 @@ proptest! {
             orientation_wxyz: floats[3..7].try_into().unwrap(),
             velocity: floats[7..10].try_into().unwrap(),
             force: floats[10..].try_into().unwrap(),
+            energy: energy.map(f64::from),
         };
         for body in [Body::State(state), Body::Feedback(Feedback { state, applied: applied.into(), ack: None })] {
             let frame = Frame { session: 1, body };

@@ -201,12 +201,11 @@ impl Control {
 mod tests {
     use std::collections::VecDeque;
 
-    use taut_agent::{OperatorDevice as _, RobotDevice as _, SetPoint};
-    use taut_session::State;
+    use taut_agent::{CoupledArm, CoupledHand, Measured, OperatorDevice, RobotDevice, SetPoint};
 
     use super::*;
     use crate::hand::SimulatedHand;
-    use crate::robot::SimulatedArm;
+    use crate::robot::{SimulatedArm, SimulatedRobot};
     use crate::scenario::Scenario;
 
     fn teleop(keys: &str) -> Teleop {
@@ -225,8 +224,16 @@ mod tests {
         let late = [there, round_trip - there + 1];
         let watch = Watch { warmup: Duration::ZERO, duration: Duration::from_secs(seconds) };
         let mut control = Control::new(teleop, seed, watch);
-        let mut hand = SimulatedHand::of_run(teleop, seed);
-        let mut arm = SimulatedArm::of_run(teleop, seed, hand.position());
+        let hand = SimulatedHand::of_run(teleop, seed);
+        let arm = SimulatedArm::of_run(teleop, seed, hand.position());
+        let servo = SimulatedRobot::SERVO;
+        let (mut hand, mut arm): (Box<dyn OperatorDevice>, Box<dyn RobotDevice>) = match teleop.law.law() {
+            Some(law) => (
+                Box::new(CoupledHand::new(hand, law, servo, period, teleop.device_force)),
+                Box::new(CoupledArm::new(arm, law, servo)),
+            ),
+            None => (Box::new(hand), Box::new(arm)),
+        };
         arm.enable().unwrap();
         control.moves(true);
         let wide = |vector: [f32; 3]| vector.map(f64::from);
@@ -242,9 +249,9 @@ mod tests {
             if there.len() > late[0] {
                 arm.apply(&SetPoint { state: there.pop_front().unwrap(), lease: period * 2 });
             }
-            let measured: State = arm.measure().unwrap().state;
-            control.arm(now, wide(measured.position), wide(measured.force));
-            back.push_back(measured);
+            let Measured { state, feedback, .. } = arm.measure().unwrap();
+            control.arm(now, wide(state.position), wide(state.force));
+            back.push_back(feedback.unwrap_or(state));
         }
         control.to_result(teleop).unwrap()
     }
@@ -281,6 +288,16 @@ mod tests {
         let springs = [40, 70].map(|ms| calm(&of("spring", ms)));
         assert_eq!(springs, [true, false]);
         assert!([10, 80, 160].into_iter().all(|ms| calm(&of("foam", ms))));
+    }
+
+    #[test]
+    fn waves_keep_a_wall_calm_over_any_round_trip() {
+        // Over 300 ms it takes seconds until what came before has faded.
+        for (ms, rest) in [(1, 2), (40, 2), (100, 2), (300, 15)] {
+            let keys = format!("environment = \"wall\"\nrest = \"{rest}s\"\nlaw = {{ wave = {{}} }}");
+            let result = touched(&teleop(&keys), 40, ms);
+            assert!(calm(&result), "{ms} ms: {result:?}");
+        }
     }
 
     #[test]

@@ -4,7 +4,10 @@ use std::cell::Cell;
 use std::fmt;
 use std::rc::Rc;
 
-use taut_agent::{DeviceFailure, DeviceMessage, Measured, OperatorDevice, RobotDevice, Sample, SetPoint};
+use taut_agent::{
+    CoupledArm, CoupledHand, DeviceFailure, DeviceMessage, Measured, OperatorDevice, RobotDevice, Sample,
+    SetPoint,
+};
 use taut_core::{Bitrate, Duration, Seed, Time};
 use taut_session::motion::Motion;
 use taut_session::{ChannelId, Direction, MotionLimits, RobotConfig, State, StopCause};
@@ -12,7 +15,7 @@ use taut_session::{ChannelId, Direction, MotionLimits, RobotConfig, State, StopC
 use crate::generator::Generators;
 use crate::hand::SimulatedHand;
 use crate::pace::Pace;
-use crate::robot::SimulatedArm;
+use crate::robot::{SimulatedArm, SimulatedRobot};
 use crate::run::settings;
 use crate::scenario::Teleop;
 
@@ -88,6 +91,13 @@ impl Ends {
             Some(own) => (own, Generators::new(teleop, seed, Direction::ToRobot)),
             None => (Box::new(SimulatedHand::of_run(teleop, seed)) as _, Generators::default()),
         };
+        let device = match teleop.law.law() {
+            Some(law) => {
+                Box::new(CoupledHand::new(device, law, SimulatedRobot::SERVO, period, teleop.device_force))
+                    as _
+            }
+            None => device,
+        };
         Hand { device, period, left, until, over, reading: 0, generators }
     }
 
@@ -104,7 +114,12 @@ impl Ends {
             let begins_at = SimulatedHand::of_run(teleop, seed).position();
             Box::new(SimulatedArm::of_run(teleop, seed, begins_at)) as _
         };
-        Arm { device: own.unwrap_or_else(simulated), over, guest }
+        let device = own.unwrap_or_else(simulated);
+        let device = match teleop.law.law() {
+            Some(law) => Box::new(CoupledArm::new(device, law, SimulatedRobot::SERVO)) as _,
+            None => device,
+        };
+        Arm { device, over, guest }
     }
 
     /// The robot's session.

@@ -1,0 +1,157 @@
+//! Control laws that couple an operator's hand and a robot's arm over a delay.
+//!
+//! Each law has two ends, without input or output of their own. Once a period an end is told what was measured beside it, and
+//! says what its device is to do and what is to be sent; whatever came from the other end it is told when it comes.
+//!
+//! | law | the hand feels | passive over any delay |
+//! | --- | --- | --- |
+//! | [`Law::PositionForce`] | what the arm met | no: it rattles |
+//! | [`Law::PositionPosition`] | a spring and a damper to where the arm was | no |
+//! | [`Law::Wave`] | the arm's controller through a transmission line | yes |
+//! | [`Law::Tdpa`] | the arm's controller, damped when energy runs out | yes |
+//!
+//! Passive is not yet calm: what no law can give more of than the reserves may go to and fro between hand and arm. Waves come to rest
+//! over every delay that was tried, time-domain passivity with a light grip on a hard wall does not.
+//!
+//! Between the two ends of a passive law stands a *channel*: a network of which nothing is known. Its two ports take and give
+//! power: force on the hand times velocity of the hand, and force of the arm's controller times velocity of its reference. A
+//! [`Message`] tells how much energy its end has put into the channel so far. That only grows, so the largest figure heard is the
+//! newest, and each end gives no more than that and its own reserve. Messages that are lost, late, repeated or out of order make
+//! an end give less, never more: over both ports and all time, energy out exceeds energy in by no more than the two reserves.
+//!
+//! SI units: m, m/s, N, J, each vector x, y, z.
+//!
+//! ```
+//! use taut_control::{Law, Motion, OperatorEnd, RobotEnd, Servo, Surroundings, Tdpa};
+//! use taut_core::Duration;
+//! let (law, period) = (Law::Tdpa(Tdpa::default()), Duration::from_millis(1));
+//! let servo = Servo { stiffness: 3_000.0, damping: 45.0 };
+//! let mut operator = OperatorEnd::new(law, servo, period);
+//! let mut robot = RobotEnd::new(law, servo, period);
+//! let hand = Motion { position: [0.001, 0.0, 0.0], velocity: [0.1, 0.0, 0.0] };
+//! robot.receive(&operator.step(&hand).message);
+//! let moved = robot.step(&Surroundings::default());
+//! assert!(moved.reference.velocity[0] > 0.0);
+//! ```
+
+mod operator;
+mod reserve;
+mod robot;
+mod vector;
+mod wave;
+
+pub use operator::{OperatorEnd, OperatorOutput};
+pub use robot::{RobotEnd, RobotOutput, Surroundings};
+use taut_core::Duration;
+pub use vector::Vector;
+
+/// By which rule force and motion of the two ends follow from each other.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Law {
+    /// The arm follows the hand, and the hand is pushed with the force that the arm met.
+    #[default]
+    PositionForce,
+    /// The arm follows the hand, and the hand follows the arm, each by a spring and a damper as the arm's [`Servo`].
+    PositionPosition,
+    /// Wave variables: Niemeyer, Slotine, *Stable Adaptive Teleoperation*, IEEE J. Oceanic Engineering 16(1), 1991. A thing of
+    /// stiffness k is felt over a round trip T as k / (1 + kT/(2b)).
+    Wave(Wave),
+    /// Time-domain passivity: Ryu, Artigas, Preusche, *A passive bilateral control scheme for a teleoperator with time-varying
+    /// communication delay*, Mechatronics 20(7), 2010.
+    Tdpa(Tdpa),
+}
+
+impl Law {
+    /// Does its channel never give more energy than it took, and its reserves?
+    pub const fn is_passive(&self) -> bool {
+        matches!(self, Self::Wave(_) | Self::Tdpa(_))
+    }
+
+    /// Joules that each end may give beyond what it was told of.
+    const fn reserve(&self) -> f64 {
+        match self {
+            Self::Wave(Wave { reserve, .. }) | Self::Tdpa(Tdpa { reserve, .. }) => *reserve,
+            Self::PositionForce | Self::PositionPosition => 0.0,
+        }
+    }
+}
+
+/// Of [`Law::Wave`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Wave {
+    /// The line's impedance b, N·s/m, above 0: small makes free motion light, large makes what is touched stiff. Matched to the
+    /// servo's damping, the arm's end reflects nothing of what arrives. Default: 30.
+    pub impedance: f64,
+    /// Time constant of a low-pass on the waves that arrive; 0: none, the default.
+    pub filter: Duration,
+    /// What a lost message left of the way is made up for with this time constant, above 0. Default: 200 ms.
+    pub correction: Duration,
+    /// Joules that each end may give beyond what it was told of: what a wait for a late message costs. Default: 0.02.
+    pub reserve: f64,
+}
+
+impl Default for Wave {
+    fn default() -> Self {
+        Self {
+            impedance: 30.0,
+            filter: Duration::ZERO,
+            correction: Duration::from_millis(200),
+            reserve: 0.02,
+        }
+    }
+}
+
+/// Of [`Law::Tdpa`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Tdpa {
+    /// Joules that each end may give beyond what it was told of. With 0 nothing ever moves: the hand meets no force, so that no
+    /// energy goes in. ½ m v² of the arm sets it in motion. Default: 0.02.
+    pub reserve: f64,
+    /// The arm makes up for its drift with this time constant, above 0. Default: 200 ms.
+    pub correction: Duration,
+}
+
+impl Default for Tdpa {
+    fn default() -> Self {
+        Self { reserve: 0.02, correction: Duration::from_millis(200) }
+    }
+}
+
+/// The controller of the arm: a spring and a damper from the arm to its reference.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Servo {
+    /// N/m, above 0.
+    pub stiffness: f64,
+    /// N·s/m, above 0.
+    pub damping: f64,
+}
+
+/// Where something is and how fast it moves there.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Motion {
+    /// m.
+    pub position: Vector,
+    /// m/s.
+    pub velocity: Vector,
+}
+
+/// What one end tells the other.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Message {
+    /// From the operator: of the hand. From the robot: of the arm.
+    pub position: Vector,
+    /// From the operator: of the hand. From the robot: of the arm, or of its reference where the law is [passive](Law::is_passive).
+    pub velocity: Vector,
+    /// From the operator: on the hand. From the robot: what it asks to be on the hand.
+    pub force: Vector,
+    /// What this end has put into the channel so far, J; it never falls. 0 where the law is not [passive](Law::is_passive).
+    pub energy: f64,
+}
+
+impl Message {
+    /// Is every number finite?
+    pub fn is_finite(&self) -> bool {
+        let numbers = self.position.iter().chain(&self.velocity).chain(&self.force);
+        numbers.chain([&self.energy]).all(|number| number.is_finite())
+    }
+}

@@ -1,0 +1,133 @@
+//! The operator's end.
+
+use taut_core::Duration;
+
+use crate::reserve::Reserve;
+use crate::vector::{Vector, dot, plus, times};
+use crate::wave::{affordable, filtered, wave_energy};
+use crate::{Law, Message, Motion, Servo, Wave};
+
+/// What the device in the hand is to do, and what is to be sent.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct OperatorOutput {
+    /// On the hand, until the next step.
+    pub force: Vector,
+    /// For the robot.
+    pub message: Message,
+}
+
+/// The end of a [`Law`] beside the hand.
+#[derive(Clone, Copy, Debug)]
+pub struct OperatorEnd {
+    law: Law,
+    servo: Servo,
+    /// s.
+    period: f64,
+    /// N.
+    limit: f64,
+    reserve: Reserve,
+    heard: Option<Message>,
+    /// The wave that arrives, after the filter, √W.
+    arriving: Vector,
+}
+
+impl OperatorEnd {
+    /// Asked every `period`, above zero, about an arm with this servo.
+    pub fn new(law: Law, servo: Servo, period: Duration) -> Self {
+        Self {
+            law,
+            servo,
+            period: period.as_secs_f64(),
+            limit: f64::INFINITY,
+            reserve: Reserve::new(law.reserve()),
+            heard: None,
+            arriving: [0.0; 3],
+        }
+    }
+
+    /// The device makes no more force than this, N: what is beyond is shortened in its own direction. Default: any.
+    pub fn limit_force(mut self, newtons: f64) -> Self {
+        self.limit = newtons;
+        self
+    }
+
+    /// By which it goes.
+    pub const fn law(&self) -> Law {
+        self.law
+    }
+
+    /// A message of the robot's end came. One that is no finite number, or older than another, changes nothing.
+    pub fn receive(&mut self, message: &Message) {
+        if message.is_finite() && self.reserve.is_told(message) {
+            self.heard = Some(*message);
+        }
+    }
+
+    /// Nothing fresh is known of the robot: the hand is let go of, until it is.
+    pub const fn lost(&mut self) {
+        self.heard = None;
+        self.arriving = [0.0; 3];
+    }
+
+    /// One period passes, at the end of which this is measured of the hand.
+    pub fn step(&mut self, hand: &Motion) -> OperatorOutput {
+        let asked = match (self.law, self.heard) {
+            (Law::Wave(wave), heard) => {
+                // Without news no wave arrives, and the line is a damper.
+                let arriving = heard.map_or([0.0; 3], |heard| wave.of_robot(&heard));
+                self.wave(hand, &wave, &arriving)
+            }
+            (_, None) => [0.0; 3],
+            (Law::PositionForce, Some(heard)) => heard.force,
+            (Law::PositionPosition, Some(heard)) => self.spring(hand, &heard),
+            (Law::Tdpa(_), Some(heard)) => self.damped(hand, &heard.force),
+        };
+        let size = dot(&asked, &asked).sqrt();
+        let force = if size > self.limit { times(self.limit / size, &asked) } else { asked };
+        if self.law.is_passive() {
+            self.account(hand, &force);
+        }
+        let Motion { position, velocity } = *hand;
+        OperatorOutput {
+            force,
+            message: Message { position, velocity, force, energy: self.reserve.put_in() },
+        }
+    }
+
+    fn spring(&self, hand: &Motion, heard: &Message) -> Vector {
+        let Servo { stiffness, damping } = self.servo;
+        std::array::from_fn(|axis| {
+            stiffness * (heard.position[axis] - hand.position[axis])
+                + damping * (heard.velocity[axis] - hand.velocity[axis])
+        })
+    }
+
+    /// f = b v − √(2b) w against the hand, of a wave w no larger than what is left allows.
+    fn wave(&mut self, hand: &Motion, wave: &Wave, arriving: &Vector) -> Vector {
+        let filtered = filtered(&self.arriving, arriving, wave.filter, self.period);
+        self.arriving = affordable(&filtered, self.reserve.left(), self.period);
+        let b = wave.impedance;
+        plus(&times((2.0 * b).sqrt(), &self.arriving), -b, &hand.velocity)
+    }
+
+    /// f + αv against the hand, α ≥ 0 as small as what is left allows: Ryu, Artigas, Preusche 2010, section 3.
+    fn damped(&self, hand: &Motion, force: &Vector) -> Vector {
+        let (given, speed) = (dot(force, &hand.velocity), dot(&hand.velocity, &hand.velocity));
+        let excess = given - self.reserve.left() / self.period;
+        if excess > 0.0 { plus(force, -excess / speed, &hand.velocity) } else { *force }
+    }
+
+    /// Keeps the books of a passive law's port.
+    fn account(&mut self, hand: &Motion, force: &Vector) {
+        let taken = -dot(force, &hand.velocity) * self.period;
+        if let Law::Wave(_) = self.law {
+            // What came as a wave was given; what leaves as one is that and what the hand put in.
+            let given = wave_energy(&self.arriving, self.period);
+            self.reserve.give(given);
+            self.reserve.put(given + taken);
+        } else {
+            self.reserve.give(-taken);
+            self.reserve.put(taken);
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! The robot's end.
+
+use taut_core::Duration;
+
+use crate::reserve::Reserve;
+use crate::vector::{Vector, dot, plus, times};
+use crate::wave::{affordable, filtered, wave_energy};
+use crate::{Law, Message, Motion, Servo, Tdpa, Wave};
+
+/// What is measured beside the arm.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Surroundings {
+    /// Of the arm.
+    pub arm: Motion,
+    /// Of what it touches on it, N.
+    pub force: Vector,
+}
+
+/// What the arm is to do, and what is to be sent.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RobotOutput {
+    /// Where the arm's servo is to lead it.
+    pub reference: Motion,
+    /// Of that servo on the arm by this end's account, N: what the channel's port is to be judged by.
+    pub servo_force: Vector,
+    /// For the operator.
+    pub message: Message,
+}
+
+/// The end of a [`Law`] beside the arm.
+#[derive(Clone, Copy, Debug)]
+pub struct RobotEnd {
+    law: Law,
+    servo: Servo,
+    /// s.
+    period: f64,
+    reserve: Reserve,
+    heard: Option<Message>,
+    /// Of the servo; none before the first step since it began.
+    reference: Option<Vector>,
+    /// The wave that arrives, after the filter, √W.
+    arriving: Vector,
+    /// Over time: of all waves that arrived, and of the forces on the hand that were heard of.
+    arrived: Option<Vector>,
+    pushed: Vector,
+}
+
+impl RobotEnd {
+    /// Asked every `period`, above zero, about an arm with this servo.
+    pub fn new(law: Law, servo: Servo, period: Duration) -> Self {
+        Self {
+            law,
+            servo,
+            period: period.as_secs_f64(),
+            reserve: Reserve::new(law.reserve()),
+            heard: None,
+            reference: None,
+            arriving: [0.0; 3],
+            arrived: None,
+            pushed: [0.0; 3],
+        }
+    }
+
+    /// By which it goes.
+    pub const fn law(&self) -> Law {
+        self.law
+    }
+
+    /// A message of the operator's end came. One that is no finite number, or older than another, changes nothing.
+    pub fn receive(&mut self, message: &Message) {
+        if message.is_finite() && self.reserve.is_told(message) {
+            self.heard = Some(*message);
+        }
+    }
+
+    /// The arm stopped by itself: the next reference begins where the arm will be then. What was heard of energy stays known.
+    pub const fn begin_again(&mut self) {
+        (self.heard, self.reference, self.arrived) = (None, None, None);
+        (self.arriving, self.pushed) = ([0.0; 3], [0.0; 3]);
+    }
+
+    /// One period passes, at the end of which this is measured. Before anything was heard the arm is to stay.
+    pub fn step(&mut self, measured: &Surroundings) -> RobotOutput {
+        let Surroundings { arm, force } = measured;
+        let coupling = Coupling::new(self.reference.unwrap_or(arm.position), arm, &self.servo, self.period);
+        let velocity = match (self.law, self.heard) {
+            (_, None) => return self.stay(arm, force),
+            (Law::PositionForce | Law::PositionPosition, Some(heard)) => {
+                let Message { position, velocity, .. } = heard;
+                let reference = Motion { position, velocity };
+                let message =
+                    Message { position: arm.position, velocity: arm.velocity, force: *force, energy: 0.0 };
+                return RobotOutput { reference, servo_force: self.servo.force(&reference, arm), message };
+            }
+            (Law::Wave(wave), Some(heard)) => self.wave(&wave, &heard, &coupling),
+            (Law::Tdpa(tdpa), Some(heard)) => self.damped(&tdpa, &heard, &coupling),
+        };
+        let servo_force = coupling.force(&velocity);
+        self.account(&velocity, &servo_force);
+        let reference = Motion { position: plus(&coupling.reference, self.period, &velocity), velocity };
+        self.reference = Some(reference.position);
+        let message = Message {
+            position: arm.position,
+            velocity,
+            force: times(-1.0, &servo_force),
+            energy: self.reserve.put_in(),
+        };
+        RobotOutput { reference, servo_force, message }
+    }
+
+    fn stay(&self, arm: &Motion, force: &Vector) -> RobotOutput {
+        let reference = Motion { position: arm.position, velocity: [0.0; 3] };
+        // Of a passive law a force is a wave, or costs energy: nobody was there to move.
+        let force = if self.law.is_passive() { [0.0; 3] } else { *force };
+        let message =
+            Message { position: arm.position, velocity: [0.0; 3], force, energy: self.reserve.put_in() };
+        RobotOutput { reference, servo_force: [0.0; 3], message }
+    }
+
+    /// The velocity v of the reference of which b v + f = √(2b) u, u being no larger than what is left allows.
+    fn wave(&mut self, wave: &Wave, heard: &Message, coupling: &Coupling) -> Vector {
+        let b = wave.impedance;
+        let root = (2.0 * b).sqrt();
+        // Of all waves that left the hand the integral is (b x + ∫f dt) / √(2b). Drift is what arrived less than that.
+        self.pushed = plus(&self.pushed, -self.period, &heard.force);
+        let left = times(root.recip(), &plus(&self.pushed, b, &heard.position));
+        let arrived = self.arrived.unwrap_or_else(|| times(b / root, &coupling.reference));
+        let drift = plus(&left, -1.0, &arrived);
+        let wanted = plus(&wave.of_operator(heard), wave.correction.as_secs_f64().recip(), &drift);
+        let filtered = filtered(&self.arriving, &wanted, wave.filter, self.period);
+        self.arriving = affordable(&filtered, self.reserve.left(), self.period);
+        self.arrived = Some(plus(&arrived, self.period, &self.arriving));
+        times((b + coupling.slope).recip(), &plus(&times(root, &self.arriving), -1.0, &coupling.at_rest))
+    }
+
+    /// v − βf, β ≥ 0 as small as what is left allows: Ryu, Artigas, Preusche 2010, section 3; v leads back to where the hand is
+    /// (after Coelho 2019: whatever the passivity controller then lets pass).
+    fn damped(&self, tdpa: &Tdpa, heard: &Message, coupling: &Coupling) -> Vector {
+        let drift = plus(&heard.position, -1.0, &coupling.reference);
+        let wanted = plus(&heard.velocity, tdpa.correction.as_secs_f64().recip(), &drift);
+        let force = coupling.force(&wanted);
+        let power = self.reserve.left() / self.period;
+        if dot(&force, &wanted) <= power {
+            return wanted;
+        }
+        // With F the force at v and c its slope, v − βf makes f = sF of s = 1/(1 + βc), and the power
+        // s² F²/c − s F·a/c, a being the force at rest: it is what is left for the larger root s, which is between 0 and 1.
+        let (square, lean) = (dot(&force, &force), dot(&force, &coupling.at_rest));
+        let share = (lean + (lean * lean + 4.0 * square * coupling.slope * power).sqrt()) / (2.0 * square);
+        plus(&wanted, -(1.0 - share.clamp(0.0, 1.0)) / coupling.slope, &force)
+    }
+
+    /// Keeps the books of a passive law's port.
+    fn account(&mut self, velocity: &Vector, force: &Vector) {
+        let given = dot(velocity, force) * self.period;
+        if let Law::Wave(_) = self.law {
+            // What came as a wave was given; what leaves as one is that without what the arm took.
+            let arrived = wave_energy(&self.arriving, self.period);
+            self.reserve.give(arrived);
+            self.reserve.put(arrived - given);
+        } else {
+            self.reserve.give(given);
+            self.reserve.put(-given);
+        }
+    }
+}
+
+impl Servo {
+    fn force(&self, reference: &Motion, arm: &Motion) -> Vector {
+        std::array::from_fn(|axis| {
+            self.stiffness * (reference.position[axis] - arm.position[axis])
+                + self.damping * (reference.velocity[axis] - arm.velocity[axis])
+        })
+    }
+}
+
+/// What the servo makes of a velocity of its reference over the next period: a force `at_rest + slope · v`, by the reference's place
+/// at the end of it, so that the spring's energy is never less than the port was told.
+struct Coupling {
+    reference: Vector,
+    at_rest: Vector,
+    /// N·s/m.
+    slope: f64,
+}
+
+impl Coupling {
+    fn new(reference: Vector, arm: &Motion, servo: &Servo, period: f64) -> Self {
+        let at_rest = servo.force(&Motion { position: reference, velocity: [0.0; 3] }, arm);
+        Self { reference, at_rest, slope: servo.damping + servo.stiffness * period }
+    }
+
+    fn force(&self, velocity: &Vector) -> Vector {
+        plus(&self.at_rest, self.slope, velocity)
+    }
+}

@@ -1,0 +1,214 @@
+//! Each law against the closed form of its loop over a pure delay.
+
+use std::collections::VecDeque;
+
+use taut_control::{
+    Law, Message, Motion, OperatorEnd, OperatorOutput, RobotEnd, RobotOutput, Servo, Surroundings, Tdpa, Wave,
+};
+use taut_core::Duration;
+
+const SERVO: Servo = Servo { stiffness: 3_000.0, damping: 45.0 };
+
+/// Messages on their way, each for the same time.
+struct Line {
+    under_way: VecDeque<Option<Message>>,
+}
+
+impl Line {
+    fn new(periods: usize) -> Self {
+        Self { under_way: std::iter::repeat_n(None, periods).collect() }
+    }
+
+    fn pass(&mut self, message: Message) -> Option<Message> {
+        self.under_way.push_back(Some(message));
+        self.under_way.pop_front().flatten()
+    }
+}
+
+/// Both ends and the two lines between them.
+struct Teleoperator {
+    operator: OperatorEnd,
+    robot: RobotEnd,
+    there: Line,
+    back: Line,
+}
+
+impl Teleoperator {
+    fn new(law: Law, servo: Servo, period: Duration, periods_each_way: usize) -> Self {
+        Self {
+            operator: OperatorEnd::new(law, servo, period),
+            robot: RobotEnd::new(law, servo, period),
+            there: Line::new(periods_each_way),
+            back: Line::new(periods_each_way),
+        }
+    }
+
+    /// One period, with the arm as `measured` says of the reference that it was given before.
+    fn step(&mut self, hand: &Motion, measured: &Surroundings) -> (OperatorOutput, RobotOutput) {
+        let felt = self.operator.step(hand);
+        if let Some(message) = self.there.pass(felt.message) {
+            self.robot.receive(&message);
+        }
+        let moved = self.robot.step(measured);
+        if let Some(message) = self.back.pass(moved.message) {
+            self.operator.receive(&message);
+        }
+        (felt, moved)
+    }
+}
+
+fn along(x: f64) -> [f64; 3] {
+    [x, 0.0, 0.0]
+}
+
+/// A hand that presses by 10 mm against an arm that cannot move feels the servo's spring behind the line.
+fn displayed(law: Law, stiffness: f64, round_trip_ms: usize) -> f64 {
+    let servo = Servo { stiffness, ..SERVO };
+    let mut both = Teleoperator::new(law, servo, Duration::from_millis(1), round_trip_ms / 2);
+    let mut force = 0.0;
+    for step in 0..20_000u32 {
+        let before = f64::from(step.min(2_000)) * 5e-6;
+        let after = f64::from((step + 1).min(2_000)) * 5e-6;
+        let hand = Motion { position: along(after), velocity: along((after - before) / 0.001) };
+        force = both.step(&hand, &Surroundings::default()).0.force[0];
+    }
+    -force / 0.01
+}
+
+#[test]
+fn waves_show_a_stiffness_behind_a_line_as_springs_in_series() {
+    let reserve = 1.0;
+    let b = 30.0;
+    for round_trip_ms in [4, 16, 40, 80] {
+        let law = Law::Wave(Wave { reserve, impedance: b, ..Wave::default() });
+        let shown = displayed(law, 1_500.0, round_trip_ms);
+        let expected = 1_500.0 / (1.0 + 1_500.0 * round_trip_ms as f64 / 1_000.0 / (2.0 * b));
+        println!("{round_trip_ms} ms: {shown:.1} N/m, k / (1 + kT/(2b)) = {expected:.1} N/m");
+        assert!((shown / expected - 1.0).abs() < 0.02, "{round_trip_ms} ms: {shown} N/m, not {expected}");
+    }
+}
+
+#[test]
+fn a_matched_line_reflects_nothing_of_the_first_wave() {
+    let reflected = |impedance: f64| {
+        let wave = Wave { impedance, reserve: 1.0, ..Wave::default() };
+        let mut robot =
+            RobotEnd::new(Law::Wave(wave), Servo { stiffness: 1e-9, ..SERVO }, Duration::from_millis(1));
+        robot.receive(&Message { velocity: along(0.1), ..Message::default() });
+        let Message { velocity, force, .. } = robot.step(&Surroundings::default()).message;
+        (impedance * velocity[0] + force[0]) / (2.0 * impedance).sqrt()
+    };
+    assert!(reflected(SERVO.damping).abs() < 1e-12);
+    assert!(reflected(30.0) < -0.01 && reflected(90.0) > 0.01);
+}
+
+/// The hand of a mass of 0.4 kg held by 350 N/m and 14 N·s/m, a period at a time by many small steps.
+#[derive(Default)]
+struct Hand {
+    motion: [f64; 2],
+}
+
+impl Hand {
+    const MASS: f64 = 0.4;
+    const DAMPING: f64 = 14.0;
+    const STIFFNESS: f64 = 350.0;
+
+    /// x(t) = c + e^(−at) (A cos ωt + B sin ωt) solves m x″ + b x′ + k x = f.
+    fn pass(&mut self, force: f64, seconds: f64) -> Motion {
+        let [x, v] = self.motion;
+        let decay = Self::DAMPING / (2.0 * Self::MASS);
+        let omega = (Self::STIFFNESS / Self::MASS - decay * decay).sqrt();
+        let rest = force / Self::STIFFNESS;
+        let (a, b) = (x - rest, (v + decay * (x - rest)) / omega);
+        let (sin, cos) = (omega * seconds).sin_cos();
+        let fading = (-decay * seconds).exp();
+        let away = fading * (a * cos + b * sin);
+        let turning = fading * omega * (b * cos - a * sin);
+        self.motion = [rest + away, turning - decay * away];
+        Motion { position: along(self.motion[0]), velocity: along(self.motion[1]) }
+    }
+}
+
+/// How much larger the swing of the hand is in the last tenth of ten seconds than in the second.
+fn growth(law: Law, stiffness: f64, round_trip: f64) -> f64 {
+    let period = 0.000_02;
+    // The hold adds half a period, what is measured is a period old, and so is what the operator's end heard.
+    let periods_each_way = ((round_trip / period - 2.5) / 2.0).round() as usize;
+    let mut both = Teleoperator::new(law, SERVO, Duration::from_secs_f64(period), periods_each_way);
+    let mut hand = Hand { motion: [0.0, 0.01] };
+    let (mut force, mut reference) = (0.0, 0.0);
+    let mut largest = [0.0f64; 10];
+    for step in 0..500_000 {
+        let motion = hand.pass(force, period);
+        let measured = Surroundings {
+            arm: Motion { position: along(reference), velocity: [0.0; 3] },
+            force: along(-stiffness * reference),
+        };
+        let (felt, moved) = both.step(&motion, &measured);
+        (force, reference) = (felt.force[0], moved.reference.position[0]);
+        let tenth = &mut largest[step / 50_000];
+        *tenth = tenth.max(hand.motion[0].abs());
+    }
+    largest[9] / largest[1]
+}
+
+/// Where |K / (k − mω² + jbω)| is 1 and the phase of the delay takes what is left to −π.
+fn critical_round_trip(stiffness: f64) -> f64 {
+    let (m, b, k) = (Hand::MASS, Hand::DAMPING, Hand::STIFFNESS);
+    // m²ω⁴ + (b² − 2mk) ω² + k² − K² = 0.
+    let [second, zeroth] = [b * b - 2.0 * m * k, k * k - stiffness * stiffness];
+    let square = (-second + (second * second - 4.0 * m * m * zeroth).sqrt()) / (2.0 * m * m);
+    let omega = square.sqrt();
+    let phase = -(b * omega).atan2(k - m * square);
+    (phase + std::f64::consts::PI) / omega
+}
+
+#[test]
+fn position_force_rattles_from_the_phase_margin_of_its_loop_on() {
+    for stiffness in [500.0, 1_000.0, 3_000.0] {
+        let critical = critical_round_trip(stiffness);
+        let [below, above] =
+            [0.98, 1.02].map(|share| growth(Law::PositionForce, stiffness, critical * share));
+        println!("{stiffness} N/m: critical {:.2} ms, growth {below:.3} and {above:.3}", critical * 1e3);
+        assert!(below < 1.0 && above > 1.0, "{stiffness} N/m: {below}, {above}");
+    }
+}
+
+#[test]
+fn a_passive_law_lets_an_arm_drift_no_further_than_it_makes_up_for() {
+    for law in [Law::Wave(Wave::default()), Law::Tdpa(Tdpa::default())] {
+        let period = Duration::from_millis(1);
+        let mut operator = OperatorEnd::new(law, SERVO, period);
+        let mut robot = RobotEnd::new(law, SERVO, period);
+        // An arm without a mass that follows at once; every third message is lost; back and forth, then still.
+        let mut arm = Motion::default();
+        for step in 0..6_000u32 {
+            let at = |step: u32| 0.03 * (f64::from(step.min(3_000)) / 300.0).sin();
+            let velocity = along((at(step + 1) - at(step)) / 0.001);
+            let felt = operator.step(&Motion { position: along(at(step + 1)), velocity });
+            if step % 3 != 0 {
+                robot.receive(&felt.message);
+            }
+            let moved = robot.step(&Surroundings { arm, force: [0.0; 3] });
+            arm = moved.reference;
+            operator.receive(&moved.message);
+        }
+        let drift = arm.position[0] - 0.03 * 10f64.sin();
+        assert!(drift.abs() < 1e-4, "{law:?}: {drift} m");
+    }
+}
+
+#[test]
+fn without_a_reserve_nothing_moves_and_with_one_it_does() {
+    let moved = |reserve: f64| {
+        let law = Law::Tdpa(Tdpa { reserve, ..Tdpa::default() });
+        let mut both = Teleoperator::new(law, SERVO, Duration::from_millis(1), 5);
+        let mut arm = Motion::default();
+        for step in 0..200 {
+            let hand = Motion { position: along(1e-4 * f64::from(step)), velocity: along(0.1) };
+            arm = both.step(&hand, &Surroundings::default()).1.reference;
+        }
+        arm.position[0]
+    };
+    assert!(moved(0.0).abs() < 1e-12 && moved(0.02) > 1e-4, "{} {}", moved(0.0), moved(0.02));
+}

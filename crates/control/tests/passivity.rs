@@ -1,0 +1,157 @@
+//! A checker that knows no law: over both ports of the channel, energy out never exceeds energy in by more than the two reserves,
+//! at no step, whatever the network does to messages and however hand and arm move.
+
+use taut_control::{Law, Message, Motion, OperatorEnd, RobotEnd, Servo, Surroundings, Tdpa, Vector, Wave};
+use taut_core::{Duration, Rng, Seed};
+
+const SERVO: Servo = Servo { stiffness: 3_000.0, damping: 45.0 };
+const SECONDS: f64 = 0.001;
+const RESERVE: f64 = 0.02;
+
+/// Loses, repeats, delays each message by itself and is cut for up to half a second.
+struct Network {
+    rng: Rng,
+    under_way: Vec<(u64, Message)>,
+    cut_until: u64,
+}
+
+impl Network {
+    fn new(rng: Rng) -> Self {
+        Self { rng, under_way: Vec::new(), cut_until: 0 }
+    }
+
+    fn send(&mut self, now: u64, message: Message) {
+        if self.rng.below(2_000) == 0 {
+            self.cut_until = now + self.rng.below(500);
+        }
+        let copies = match self.rng.below(10) {
+            _ if now < self.cut_until => 0,
+            0 | 1 => 0,
+            2 => 2,
+            _ => 1,
+        };
+        for _ in 0..copies {
+            self.under_way.push((now + self.rng.below(60), message));
+        }
+    }
+
+    fn arrived(&mut self, now: u64) -> Vec<Message> {
+        let (due, left) = self.under_way.iter().partition(|(at, _)| *at <= now);
+        self.under_way = left;
+        due.into_iter().map(|(_, message)| message).collect()
+    }
+}
+
+/// Moves as nothing with a mass can, so that no law is helped by the plant.
+struct Mover {
+    rng: Rng,
+    motion: Motion,
+}
+
+impl Mover {
+    fn next(&mut self) -> Motion {
+        let mut jump = |size: f64| -> Vector { std::array::from_fn(|_| size * self.rng.normal()) };
+        let (push, shake) = (jump(0.02), jump(0.0002));
+        for axis in 0..3 {
+            let Motion { position, velocity } = &mut self.motion;
+            velocity[axis] += push[axis] - 0.01 * velocity[axis] - 0.2 * position[axis];
+            position[axis] += velocity[axis] * SECONDS + shake[axis];
+        }
+        self.motion
+    }
+}
+
+fn power(force: &Vector, velocity: &Vector) -> f64 {
+    force.iter().zip(velocity).map(|(force, velocity)| force * velocity).sum()
+}
+
+/// The least energy in the channel beyond its reserves, J, and what went in at all.
+struct Books {
+    least: f64,
+    passed: f64,
+}
+
+fn run(law: Law, limit: f64, steps: u64, seed: u64) -> Books {
+    let seed = Seed::new(seed);
+    let period = Duration::from_millis(1);
+    let mut operator = OperatorEnd::new(law, SERVO, period).limit_force(limit);
+    let mut robot = RobotEnd::new(law, SERVO, period);
+    let [mut there, mut back] = ["there", "back"].map(|name| Network::new(seed.stream(name)));
+    let [mut hand, mut arm] =
+        ["hand", "arm"].map(|name| Mover { rng: seed.stream(name), motion: Motion::default() });
+    let mut rng = seed.stream("clocks");
+    let mut books = Books { least: f64::INFINITY, passed: 0.0 };
+    let mut inside = 0.0;
+    for now in 0..steps {
+        back.arrived(now).iter().for_each(|message| operator.receive(message));
+        if rng.below(5_000) == 0 {
+            operator.lost();
+        }
+        let held = hand.next();
+        let output = operator.step(&held);
+        there.send(now, output.message);
+        let taken = -power(&output.force, &held.velocity) * SECONDS;
+        inside += taken;
+        books.passed += taken.max(0.0);
+        books.least = books.least.min(inside + 2.0 * RESERVE);
+        there.arrived(now).iter().for_each(|message| robot.receive(message));
+        if rng.below(5_000) == 0 {
+            robot.begin_again();
+        }
+        // The robot's clock is a hundredth fast, and now and then slow by as much.
+        let ticks = match rng.below(100) {
+            0 => 2,
+            1 if now / 10_000 % 2 == 0 => 0,
+            _ => 1,
+        };
+        for _ in 0..ticks {
+            let output = robot.step(&Surroundings { arm: arm.next(), force: [0.0; 3] });
+            back.send(now, output.message);
+            inside -= power(&output.servo_force, &output.reference.velocity) * SECONDS;
+            books.least = books.least.min(inside + 2.0 * RESERVE);
+        }
+    }
+    books
+}
+
+fn passive() -> [Law; 4] {
+    let wave = Wave { reserve: RESERVE, ..Wave::default() };
+    let tdpa = Tdpa { reserve: RESERVE, ..Tdpa::default() };
+    [
+        Law::Wave(wave),
+        Law::Wave(Wave { filter: Duration::from_millis(5), impedance: 45.0, ..wave }),
+        Law::Tdpa(tdpa),
+        Law::Tdpa(Tdpa { correction: Duration::from_millis(20), ..tdpa }),
+    ]
+}
+
+#[expect(clippy::print_stdout, reason = "the figures are what it is run for")]
+fn check(steps: u64) {
+    for (number, law) in passive().into_iter().enumerate() {
+        for limit in [f64::INFINITY, 5.0] {
+            let Books { least, passed } = run(law, limit, steps, number as u64);
+            println!(
+                "{law:?}, device to {limit} N: {steps} steps, {passed:.1} J in, least {least:.3e} J beyond the reserves"
+            );
+            assert!(least >= -1e-9 * passed.max(1.0), "{law:?}: {least} J of {passed} J");
+            assert!(passed > 1e-6 * steps as f64, "{law:?}: the check saw nothing but {passed} J");
+        }
+    }
+}
+
+#[test]
+fn a_channel_gives_no_more_than_it_took_and_its_reserves() {
+    check(100_000);
+}
+
+#[test]
+#[ignore = "minutes"]
+fn a_channel_gives_no_more_than_it_took_in_ten_million_steps() {
+    check(10_000_000);
+}
+
+#[test]
+fn the_check_finds_a_law_that_is_not_passive() {
+    let books = run(Law::PositionPosition, f64::INFINITY, 10_000, 1);
+    assert!(books.least < 0.0);
+}

@@ -1,0 +1,149 @@
+//! A hand that presses an arm against a wall, over a delay: does the force come to rest?
+
+use std::collections::VecDeque;
+
+use taut_control::{Law, Message, Motion, OperatorEnd, RobotEnd, Servo, Surroundings, Tdpa, Wave};
+use taut_core::{Duration, Rng, Seed};
+
+const SERVO: Servo = Servo { stiffness: 3_000.0, damping: 45.0 };
+/// Steps of the plant, of a fiftieth of a period each: semi-implicit Euler.
+const SUBSTEPS: u32 = 50;
+const PERIOD: f64 = 0.001;
+
+/// A hand with its device, and what it is held by: kg, N·s/m, N/m.
+struct Grip {
+    mass: f64,
+    damping: f64,
+    stiffness: f64,
+}
+
+const GRIPS: [Grip; 3] = [
+    Grip { mass: 0.15, damping: 2.0, stiffness: 70.0 },
+    Grip { mass: 0.4, damping: 14.0, stiffness: 350.0 },
+    Grip { mass: 0.8, damping: 20.0, stiffness: 1_000.0 },
+];
+
+/// A mass that moves along x.
+#[derive(Clone, Copy, Default)]
+struct Body {
+    position: f64,
+    velocity: f64,
+}
+
+impl Body {
+    fn pass(&mut self, force: f64, mass: f64) {
+        let seconds = PERIOD / f64::from(SUBSTEPS);
+        self.velocity += seconds * force / mass;
+        self.position += seconds * self.velocity;
+    }
+
+    fn measured(&self) -> Motion {
+        Motion { position: [self.position, 0.0, 0.0], velocity: [self.velocity, 0.0, 0.0] }
+    }
+}
+
+/// Delivers in order, each message after the delay and a random part of the jitter.
+struct Line {
+    rng: Rng,
+    delay: u64,
+    jitter: u64,
+    under_way: VecDeque<(u64, Message)>,
+}
+
+impl Line {
+    fn send(&mut self, now: u64, message: Message) {
+        let at = now + self.delay + self.rng.below(self.jitter + 1);
+        let at = self.under_way.back().map_or(at, |(last, _)| at.max(*last));
+        self.under_way.push_back((at, message));
+    }
+
+    fn arrived(&mut self, now: u64) -> Option<Message> {
+        let due = self.under_way.iter().take_while(|(at, _)| *at <= now).count();
+        self.under_way.drain(..due).last().map(|(_, message)| message)
+    }
+}
+
+/// Of the force on the arm in the last two of ten seconds: root mean square around its mean, and that mean, N.
+struct Pressed {
+    ripple: f64,
+    mean: f64,
+}
+
+/// The hand goes 20 mm into a wall of this stiffness in half a second, and stays.
+fn press(law: Law, grip: &Grip, wall: f64, round_trip: u64, jitter: u64) -> Pressed {
+    let period = Duration::from_millis(1);
+    let mut operator = OperatorEnd::new(law, SERVO, period).limit_force(20.0);
+    let mut robot = RobotEnd::new(law, SERVO, period);
+    let line = |name: &str, delay| Line {
+        rng: Seed::new(1).stream(name),
+        delay,
+        jitter,
+        under_way: VecDeque::new(),
+    };
+    let (mut there, mut back) = (line("there", round_trip / 2), line("back", round_trip - round_trip / 2));
+    let (mut hand, mut arm) = (Body::default(), Body::default());
+    let mut met = 0.0;
+    let (mut sum, mut squares, mut count) = (0.0, 0.0, 0.0);
+    for now in 0..10_000u64 {
+        let intent = 0.02 * (now as f64 / 500.0).min(1.0);
+        back.arrived(now).iter().for_each(|message| operator.receive(message));
+        let output = operator.step(&hand.measured());
+        let felt = output.force[0];
+        there.send(now, output.message);
+        there.arrived(now).iter().for_each(|message| robot.receive(message));
+        let moved = robot.step(&Surroundings { arm: arm.measured(), force: [met, 0.0, 0.0] });
+        back.send(now, moved.message);
+        let Motion { position, velocity } = moved.reference;
+        for _ in 0..SUBSTEPS {
+            let pull = grip.stiffness * (intent - hand.position) - grip.damping * hand.velocity;
+            hand.pass(pull + felt, grip.mass);
+            met =
+                if arm.position > 0.0 { -(wall * arm.position + 10.0 * arm.velocity).max(0.0) } else { 0.0 };
+            let servo =
+                SERVO.stiffness * (position[0] - arm.position) + SERVO.damping * (velocity[0] - arm.velocity);
+            arm.pass(servo + met, 0.3);
+        }
+        if now >= 8_000 {
+            (sum, squares, count) = (sum - met, squares + met * met, count + 1.0);
+        }
+    }
+    let mean: f64 = sum / count;
+    Pressed { ripple: (squares / count - mean * mean).max(0.0).sqrt(), mean }
+}
+
+impl Pressed {
+    /// Less than 7 % of ripple around a force that is there.
+    fn is_calm(&self) -> bool {
+        self.mean > 0.05 && self.ripple < 0.07 * self.mean
+    }
+}
+
+#[test]
+fn waves_keep_a_wall_calm_over_any_delay_and_jitter_in_any_grip() {
+    for [round_trip, jitter] in [[1, 0], [10, 0], [40, 0], [40, 20], [100, 0], [300, 0], [300, 50]] {
+        for (grip, held) in GRIPS.iter().enumerate() {
+            for wall in [400.0, 3_000.0, 20_000.0] {
+                let pressed = press(Law::Wave(Wave::default()), held, wall, round_trip, jitter);
+                let Pressed { ripple, mean } = pressed;
+                let place = format!("{round_trip} ms, jitter {jitter} ms, grip {grip}, {wall} N/m");
+                assert!(pressed.is_calm(), "{place}: {ripple} of {mean} N");
+            }
+        }
+    }
+}
+
+/// It bounds energy, which is not yet rest: what oscillates is the reserve.
+#[test]
+fn time_domain_passivity_bounds_what_position_force_lets_grow() {
+    let of = |law| press(law, &GRIPS[1], 3_000.0, 40, 0);
+    let (bounded, grown) = (of(Law::Tdpa(Tdpa::default())), of(Law::PositionForce));
+    assert!(bounded.is_calm() && grown.ripple > 2.0, "{} and {} N", bounded.ripple, grown.ripple);
+    let far = press(Law::Tdpa(Tdpa::default()), &GRIPS[0], 20_000.0, 300, 0);
+    assert!(!far.is_calm() && far.ripple < 2.0, "{} N", far.ripple);
+}
+
+#[test]
+fn position_force_rattles_at_a_wall_from_10_ms_on() {
+    let of = |round_trip| press(Law::PositionForce, &GRIPS[1], 3_000.0, round_trip, 0).is_calm();
+    assert!(of(6) && !of(14));
+}

@@ -1,0 +1,105 @@
+//! Control laws of a `[teleop]` session.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use taut_agent::control::{Law, Tdpa, Wave};
+use taut_core::Duration;
+
+use super::teleop::{CodecSpec, MINUTE, MS, SECOND, Teleop};
+use super::validate::{Checked, fault, within};
+
+/// By which rule force and motion of hand and arm follow from each other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum LawSpec {
+    /// The arm follows the hand, and the hand is pushed with the force that the arm met.
+    #[default]
+    PositionForce,
+    /// Each follows the other by a spring and a damper as the arm's controller.
+    PositionPosition,
+    /// Wave variables, calm over any delay.
+    Wave(WaveSpec),
+    /// Time-domain passivity, which gives no more energy than came in.
+    Tdpa(TdpaSpec),
+}
+
+/// Of wave variables.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct WaveSpec {
+    /// Of the line, N s/m: small makes free motion light, large makes what is touched stiff. 0.1 to 1000.
+    pub impedance: f64,
+    /// Time constant of a low-pass on what arrives. 0 to 1s.
+    #[schemars(with = "String")]
+    pub filter: Duration,
+    /// Time constant by which the arm makes up for its drift. 1ms to 1min.
+    #[schemars(with = "String")]
+    pub correction: Duration,
+    /// What each end may give beyond what it was told of, J. 0 to 10.
+    pub reserve: f64,
+}
+
+impl Default for WaveSpec {
+    fn default() -> Self {
+        let Wave { impedance, filter, correction, reserve } = Wave::default();
+        Self { impedance, filter, correction, reserve }
+    }
+}
+
+/// Of time-domain passivity.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct TdpaSpec {
+    /// What each end may give beyond what it was told of, J; with 0 nothing moves. 0 to 10.
+    pub reserve: f64,
+    /// Time constant by which the arm makes up for its drift. 1ms to 1min.
+    #[schemars(with = "String")]
+    pub correction: Duration,
+}
+
+impl Default for TdpaSpec {
+    fn default() -> Self {
+        let Tdpa { reserve, correction } = Tdpa::default();
+        Self { reserve, correction }
+    }
+}
+
+impl LawSpec {
+    pub(super) fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The law, where it is not that of the devices themselves.
+    pub fn law(&self) -> Option<Law> {
+        match *self {
+            Self::PositionForce => None,
+            Self::PositionPosition => Some(Law::PositionPosition),
+            Self::Wave(WaveSpec { impedance, filter, correction, reserve }) => {
+                Some(Law::Wave(Wave { impedance, filter, correction, reserve }))
+            }
+            Self::Tdpa(TdpaSpec { reserve, correction }) => Some(Law::Tdpa(Tdpa { reserve, correction })),
+        }
+    }
+}
+
+pub(super) fn check(teleop: &Teleop) -> Checked {
+    let key = |name: &str| format!("teleop.law.{name}");
+    match teleop.law {
+        LawSpec::PositionForce => return Ok(()),
+        LawSpec::PositionPosition => {}
+        LawSpec::Wave(WaveSpec { impedance, filter, correction, reserve }) => {
+            within(key("wave.impedance"), impedance, 0.1, 1000.0)?;
+            within(key("wave.filter"), filter, Duration::ZERO, SECOND)?;
+            within(key("wave.correction"), correction, MS, MINUTE)?;
+            within(key("wave.reserve"), reserve, 0.0, 10.0)?;
+        }
+        LawSpec::Tdpa(TdpaSpec { reserve, correction }) => {
+            within(key("tdpa.reserve"), reserve, 0.0, 10.0)?;
+            within(key("tdpa.correction"), correction, MS, MINUTE)?;
+        }
+    }
+    if teleop.codec == CodecSpec::Omni71 {
+        return fault("teleop.law", "needs `codec = \"native\"`: omni71 has no place for a law's energy");
+    }
+    Ok(())
+}
