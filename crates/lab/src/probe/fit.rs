@@ -94,7 +94,7 @@ impl Seen {
     /// Maximum likelihood: of all steps from a message that passed, the share to one that was lost, and the reverse. What was lost
     /// behind the last message that arrived may be still on its way, and does not count.
     fn loss(&self) -> Option<FittedLoss> {
-        let known = &self.delays[..=self.newest?];
+        let known = &self.arrivals[..=self.newest?];
         let [mut passed, mut lost, mut falls, mut rises] = [0_u64; 4];
         for step in known.windows(2) {
             match (step[0].is_some(), step[1].is_some()) {
