@@ -16,8 +16,9 @@ use taut_session::{
 
 /// Between two messages: a session's rate.
 pub(super) const EVERY: Duration = Duration::from_millis(1);
-/// So long both ends warm up first: until the session's clocks are compared it refuses messages with a deadline.
-const WARM_UP: Duration = Duration::from_secs(1);
+/// The number of messages that are not measured. A session refuses what has a deadline until its clocks are compared: the measurement begins
+/// when the first of these has come back.
+const WARM_UP: u32 = u32::MAX;
 /// So long what is on its way is waited for; what is older counts as lost.
 const LINGER: Duration = Duration::from_secs(2);
 /// What a probe takes beside its measurement.
@@ -163,11 +164,11 @@ pub(super) struct Asking {
     probe: u32,
     messages: u64,
     seen: Arc<Mutex<BothWays>>,
-    /// When it was first asked for messages: the channels are open.
-    open: Option<Time>,
+    /// When the first message came back.
+    measures_since: Option<Time>,
     /// When it was first asked where it is.
     begun: Option<Time>,
-    pace: Option<Pace>,
+    pace: Pace,
     watch: Watch,
     over: Sender<()>,
 }
@@ -182,14 +183,15 @@ impl Asking {
         over: Sender<()>,
     ) -> Self {
         let (messages, watch) = (messages as u64, Watch::new(clock));
-        Self { probe, messages, seen, open: None, begun: None, pace: None, watch, over }
+        let pace = Pace::new(watch.last);
+        Self { probe, messages, seen, measures_since: None, begun: None, pace, watch, over }
     }
 
     /// Says when it is over, or when nothing was heard of the other end for too long.
     fn end(&mut self, now: Time) {
         let begun = *self.begun.get_or_insert(now);
-        let end = match self.open {
-            Some(open) => open + WARM_UP + EVERY.saturating_mul(self.messages) + LINGER,
+        let end = match self.measures_since {
+            Some(since) => since + EVERY.saturating_mul(self.messages) + LINGER,
             None => begun + UNHEARD,
         };
         if now > end {
@@ -213,7 +215,12 @@ impl OperatorDevice for Asking {
     fn receive(&mut self, channel: ChannelId, _: Option<Duration>, payload: &[u8]) {
         let Some(head) = Head::parse(payload).filter(|head| head.probe == self.probe) else { return };
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        if channel == BACK {
+        if channel == BACK && head.number == WARM_UP {
+            let now = self.watch.turn();
+            if self.measures_since.is_none() {
+                (self.measures_since, self.pace) = (Some(now), Pace::new(now));
+            }
+        } else if channel == BACK {
             seen.back.arrived(head.number as usize, self.watch.arrival(head.sent_ns));
         } else if channel == RECEIVED {
             for (number, arrival) in payload[4..].chunks(RECEIPT).map_while(parse_receipt) {
@@ -222,14 +229,13 @@ impl OperatorDevice for Asking {
         }
     }
     fn limit_bitrate(&mut self, _: Bitrate) {}
-    /// A message for each period since the warm-up. Those beyond the measured ones carry the acknowledgements of what is still to come back:
-    /// without them that would wait.
+    /// A message each period. Those beyond the measured ones carry the acknowledgements of what is still to come back: without them that would wait.
     fn poll_message(&mut self, now: Time) -> Option<DeviceMessage> {
         let made = self.watch.turn();
-        let open = *self.open.get_or_insert(now);
         self.end(now);
-        let pace = self.pace.get_or_insert(Pace::new(open + WARM_UP));
-        pace.next(now).map(|number| message(THERE, self.probe, number, made))
+        let number = self.pace.next(made)?;
+        let number = if self.measures_since.is_some() { number } else { WARM_UP };
+        Some(message(THERE, self.probe, number, made))
     }
 }
 
@@ -242,6 +248,7 @@ pub(super) struct Answering {
 /// The probe that it answers.
 struct Answered {
     probe: u32,
+    measures: bool,
     pace: Pace,
     receipts: VecDeque<[u8; RECEIPT]>,
     next_receipts: Time,
@@ -273,12 +280,21 @@ impl RobotDevice for Answering {
     fn receive(&mut self, channel: ChannelId, _: Option<Duration>, payload: &[u8]) {
         let Some(head) = Head::parse(payload).filter(|_| channel == THERE) else { return };
         let arrival = self.watch.arrival(head.sent_ns);
-        if self.answered.as_ref().is_none_or(|answered| answered.probe != head.probe) {
-            let now = self.watch.last;
-            let (pace, receipts) = (Pace::new(now), VecDeque::new());
-            self.answered = Some(Answered { probe: head.probe, pace, receipts, next_receipts: now });
+        let (now, measures) = (self.watch.last, head.number != WARM_UP);
+        let is_same = |answered: &Answered| answered.probe == head.probe && answered.measures >= measures;
+        let answered = match self.answered.take().filter(is_same) {
+            Some(answered) => self.answered.insert(answered),
+            None => self.answered.insert(Answered {
+                probe: head.probe,
+                measures,
+                pace: Pace::new(now),
+                receipts: VecDeque::new(),
+                next_receipts: now,
+            }),
+        };
+        if !measures {
+            return;
         }
-        let Some(answered) = &mut self.answered else { return };
         // Of more than wait here the oldest are not told: the path back is too narrow for them, and they count as lost.
         if answered.receipts.len() == WAITING {
             answered.receipts.pop_front();
@@ -291,6 +307,7 @@ impl RobotDevice for Answering {
         let now = self.watch.turn();
         let answered = self.answered.as_mut()?;
         if let Some(number) = answered.pace.next(now) {
+            let number = if answered.measures { number } else { WARM_UP };
             return Some(message(BACK, answered.probe, number, now));
         }
         let is_time = now >= answered.next_receipts && !answered.receipts.is_empty();

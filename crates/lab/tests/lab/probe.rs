@@ -14,6 +14,7 @@ use crate::world::medium;
 const EVERY: Duration = Duration::from_millis(1);
 const MINUTE: usize = 60_000;
 const SEEDS: [u64; 4] = [1, 2, 3, 4];
+const TEN: std::ops::RangeInclusive<u64> = 1..=10;
 
 /// The session of a probe's scenarios over this chain, both ways.
 fn known(chain: &str) -> Scenario {
@@ -92,7 +93,7 @@ fn jitter_of_every_shape_is_recovered_within_a_tenth_also_where_nothing_overtake
                 "[{{ jitter = {{ distribution = \"{name}\", mean = \"{mean}ms\", spread = \"{spread}ms\", \
                  reorder = {reorder} }} }}]"
             );
-            for seed in SEEDS {
+            for seed in TEN {
                 for seen in probed(&known(&chain), seed) {
                     let jitter = seen.fit().unwrap().jitter;
                     println!("{name} {mean} ± {spread} ms, {reorder}, seed {seed}: {jitter:?}");
@@ -101,6 +102,29 @@ fn jitter_of_every_shape_is_recovered_within_a_tenth_also_where_nothing_overtake
                     within("spread", jitter.spread.as_millis_f64(), spread, 0.1);
                 }
             }
+        }
+    }
+}
+
+/// Their rates change, and they stand still: of the law alone, what varies is to be found.
+#[test]
+fn the_jitter_of_shipped_networks_is_recovered_within_a_tenth() {
+    for (file, link, shape, mean, spread) in [
+        ("lte.toml", "uplink", Distribution::Uniform, 20.0, 5.0),
+        ("lte.toml", "downlink", Distribution::Uniform, 20.0, 5.0),
+        ("wifi.toml", "air", Distribution::Pareto, 2.3, 1.0),
+        ("internet.toml", "internet", Distribution::Pareto, 10.7, 1.0),
+    ] {
+        let scenarios = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios"));
+        let scenario = Scenario::read(&scenarios.join(file)).unwrap();
+        for seed in TEN {
+            let mut inputs = Inputs::default();
+            let mut pair = link_pair(&scenario, Some(link), Seed::new(seed), &mut inputs).unwrap();
+            let jitter = probe(&mut pair.up, MINUTE).fit().unwrap().jitter;
+            println!("{file} {link}, seed {seed}: {jitter:?}");
+            assert_eq!((jitter.distribution, jitter.reorder), (shape, false));
+            within("mean", jitter.mean.as_millis_f64(), mean, 0.1);
+            within("spread", jitter.spread.as_millis_f64(), spread, 0.1);
         }
     }
 }
