@@ -17,7 +17,7 @@ use taut_io::session::{
     TransportKind, operate, os_seed, serve,
 };
 use taut_io::{Clock, Driver, DriverConfig};
-use taut_lab::probe::{Fit, Seen, scenario};
+use taut_lab::probe::{Fit, Seen, compare, scenario};
 use taut_session::{OperatorConfig, RobotConfig};
 use taut_transport::identity::{Fingerprint, Trust};
 
@@ -78,7 +78,8 @@ pub(crate) fn probe(arguments: &Arguments) -> Ended {
     let trust = Trust::from_iter(arguments.trust.iter().copied());
     let risk = "whoever is on the way can change what is measured";
     let security = arguments.plaintext.or_identity(arguments.identity.as_deref(), trust, risk)?;
-    // As states travel by default, but nothing is repeated: what is lost is to be seen.
+    // As states travel by default, but nothing is repeated, and no window holds messages back: what a path loses and delays is to be seen, not what its
+    // sender does about it.
     let transport = TransportConfig::from(TransportKind::Udp);
     match (arguments.listen, &arguments.connect) {
         (Some(listen), _) => {
@@ -95,7 +96,8 @@ pub(crate) fn probe(arguments: &Arguments) -> Ended {
 
 fn listening(as_json: bool, clock: &Clock, endpoint: &Endpoint) -> Ended {
     let address = endpoint.local_addr().map_err(|error| error.to_string())?;
-    let session = ends::declared().into_iter().try_fold(RobotConfig::new(), RobotConfig::channel);
+    let session =
+        ends::declared().into_iter().try_fold(RobotConfig::new().window(false), RobotConfig::channel);
     let config = ServeConfig::new(session.map_err(|error| error.to_string())?);
     let driver = Driver::new(DriverConfig::new()).map_err(|error| error.to_string())?.with_clock(*clock);
     print(&if as_json {
@@ -107,7 +109,7 @@ fn listening(as_json: bool, clock: &Clock, endpoint: &Endpoint) -> Ended {
     let started = |remote: Remote<RobotMachine<Answering>>| {
         signals = OnSignal::new(move || host::insist(|| remote.send(RobotCommand::Close))).map(Some);
     };
-    let served = serve(driver, endpoint, config, Answering::default(), started, &mut |_, _| ());
+    let served = serve(driver, endpoint, config, Answering::new(*clock), started, &mut |_, _| ());
     signals?;
     served.map(|_| ExitCode::SUCCESS).map_err(|error| error.to_string())
 }
@@ -115,13 +117,19 @@ fn listening(as_json: bool, clock: &Clock, endpoint: &Endpoint) -> Ended {
 fn asking(arguments: &Arguments, to: &str, clock: &Clock, endpoint: &Endpoint) -> Ended {
     let messages = (arguments.duration.as_nanos() / EVERY.as_nanos()) as usize;
     let seen = Arc::new(Mutex::new(BothWays::new(messages)));
-    let session = ends::declared().into_iter().try_fold(OperatorConfig::new(), OperatorConfig::channel);
+    let session =
+        ends::declared().into_iter().try_fold(OperatorConfig::new().window(false), OperatorConfig::channel);
     let agent = OperatorSettings::new(EVERY).reports_by_time(Duration::from_millis(200));
     let config = OperateConfig::new(session.map_err(|error| error.to_string())?, agent);
     let driver = Driver::new(DriverConfig::new()).map_err(|error| error.to_string())?.with_clock(*clock);
     let (over, is_over) = channel();
-    let device =
-        Asking::new(os_seed().stream("probe").next_u64() as u32, messages, Arc::clone(&seen), over.clone());
+    let device = Asking::new(
+        *clock,
+        os_seed().stream("probe").next_u64() as u32,
+        messages,
+        Arc::clone(&seen),
+        over.clone(),
+    );
     // Ctrl-C ends it too: what was seen by then is told.
     let _signals = OnSignal::new(move || {
         let _ = over.send(()); // It may have ended already.
@@ -142,7 +150,9 @@ fn asking(arguments: &Arguments, to: &str, clock: &Clock, endpoint: &Endpoint) -
     ended.map_err(|error| {
         format!("{to}: {error}; is `taut probe --listen` running there, does it trust this host, and does no other probe have it?")
     })?;
-    let seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+    let BothWays { there, back } = &mut *seen;
+    compare(there, back);
     let fit = |seen: &Seen, way: &str| seen.fit().map_err(|error| format!("{way}: {error}"));
     let (there, back) = (fit(&seen.there, "to the other end")?, fit(&seen.back, "from the other end")?);
     write(&arguments.out, (&seen.there, &there), (&seen.back, &back))?;
@@ -178,6 +188,7 @@ fn figures(seen: &Seen, fit: &Fit) -> Value {
     let ms = |share| seen.quantile(share).map(Duration::as_millis_f64);
     json!({
         "received": seen.received(),
+        "held": seen.held(),
         "overtaken": seen.overtaken(),
         "delay_min_ms": ms(0.0),
         "delay_p50_ms": ms(0.5),

@@ -6,8 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use taut_agent::{DeviceFailure, DeviceMessage, Measured, OperatorDevice, RobotDevice, Sample, SetPoint};
 use taut_core::{Bitrate, Duration, Time};
+use taut_io::Clock;
 use taut_io::device::{Stoppable, Stopper};
-use taut_lab::probe::Seen;
+use taut_lab::probe::{Arrival, Seen};
 use taut_session::motion::Motion;
 use taut_session::{
     Channel, ChannelId, ChannelKind, Delivery, Direction, Encoding, Repair, Schema, State, StopCause,
@@ -15,16 +16,21 @@ use taut_session::{
 
 /// Between two messages: a session's rate.
 pub(super) const EVERY: Duration = Duration::from_millis(1);
-/// So long clocks are compared first.
-const COMPARED: Duration = Duration::from_secs(1);
+/// The number of messages that are not measured. A session refuses what has a deadline until its clocks are compared: the measurement begins
+/// when the first of these has come back.
+const WARM_UP: u32 = u32::MAX;
 /// So long what is on its way is waited for; what is older counts as lost.
 const LINGER: Duration = Duration::from_secs(2);
 /// What a probe takes beside its measurement.
 pub(super) const AROUND: Duration = Duration::from_secs(3);
 /// The other end has to be heard of within.
 const UNHEARD: Duration = Duration::from_secs(5);
+/// A host that was not at work for so long, though it is asked for messages every period, held up what came meanwhile.
+const HELD: Duration = Duration::from_millis(2);
 /// Receipts in one message.
-const BATCH: usize = 100;
+const BATCH: usize = 60;
+/// A receipt: a number, a transit in ns, 1 if it was held.
+const RECEIPT: usize = 13;
 /// Receipts that wait at most.
 const WAITING: usize = 10_000;
 
@@ -61,17 +67,96 @@ impl BothWays {
     }
 }
 
-/// A message of a probe, 24 bytes: which probe it is of, its number in that, and zeros.
-fn message(channel: ChannelId, probe: u32, number: u32) -> DeviceMessage {
-    let mut payload = vec![0; 24];
-    payload[..4].copy_from_slice(&probe.to_le_bytes());
-    payload[4..8].copy_from_slice(&number.to_le_bytes());
+/// A message of a probe, 24 bytes: which probe it is of, its number in that, when it was made by its sender's clock, and zeros.
+fn message(channel: ChannelId, probe: u32, number: u32, now: Time) -> DeviceMessage {
+    let mut payload = Vec::with_capacity(24);
+    payload.extend(probe.to_le_bytes());
+    payload.extend(number.to_le_bytes());
+    payload.extend(now.as_nanos().to_le_bytes());
+    payload.resize(24, 0);
     DeviceMessage::Payload { channel, payload }
 }
 
-/// The number at this place of a payload, in units of four bytes.
-fn number(payload: &[u8], place: usize) -> Option<u32> {
-    Some(u32::from_le_bytes(payload.get(place * 4..place * 4 + 4)?.try_into().ok()?))
+/// What a message of a probe says at its head.
+struct Head {
+    probe: u32,
+    number: u32,
+    sent_ns: u64,
+}
+
+impl Head {
+    fn parse(payload: &[u8]) -> Option<Self> {
+        let probe = u32::from_le_bytes(payload.get(..4)?.try_into().ok()?);
+        let number = u32::from_le_bytes(payload.get(4..8)?.try_into().ok()?);
+        let sent_ns = u64::from_le_bytes(payload.get(8..16)?.try_into().ok()?);
+        Some(Self { probe, number, sent_ns })
+    }
+}
+
+/// One message each period. A host that was held up makes up for little: a burst would be another load than the one that is measured.
+struct Pace {
+    due: Time,
+    sent: u32,
+}
+
+impl Pace {
+    fn new(due: Time) -> Self {
+        Self { due, sent: 0 }
+    }
+
+    /// The next message's number, if it is due.
+    fn next(&mut self, now: Time) -> Option<u32> {
+        if now < self.due {
+            return None;
+        }
+        self.due = (self.due + EVERY).max(now - HELD);
+        self.sent = self.sent.checked_add(1)?;
+        Some(self.sent - 1)
+    }
+}
+
+/// An end's clock, and whether its host is at work.
+struct Watch {
+    clock: Clock,
+    last: Time,
+    /// What comes until then may have waited for the host.
+    held_until: Time,
+}
+
+impl Watch {
+    fn new(clock: Clock) -> Self {
+        let now = clock.now();
+        Self { clock, last: now, held_until: now }
+    }
+
+    /// The host is at work.
+    fn turn(&mut self) -> Time {
+        let now = self.clock.now();
+        if now.saturating_since(self.last) > HELD {
+            self.held_until = now + EVERY;
+        }
+        self.last = now;
+        now
+    }
+
+    fn arrival(&mut self, sent_ns: u64) -> Arrival {
+        let now = self.turn();
+        Arrival { transit_ns: now.as_nanos().wrapping_sub(sent_ns) as i64, held: now < self.held_until }
+    }
+}
+
+fn receipt(number: u32, arrival: Arrival) -> [u8; RECEIPT] {
+    let mut bytes = [0; RECEIPT];
+    bytes[..4].copy_from_slice(&number.to_le_bytes());
+    bytes[4..12].copy_from_slice(&arrival.transit_ns.to_le_bytes());
+    bytes[12] = arrival.held.into();
+    bytes
+}
+
+fn parse_receipt(bytes: &[u8]) -> Option<(usize, Arrival)> {
+    let number = u32::from_le_bytes(bytes.get(..4)?.try_into().ok()?) as usize;
+    let transit_ns = i64::from_le_bytes(bytes.get(4..12)?.try_into().ok()?);
+    Some((number, Arrival { transit_ns, held: *bytes.get(12)? != 0 }))
 }
 
 /// The end that measures.
@@ -79,27 +164,34 @@ pub(super) struct Asking {
     probe: u32,
     messages: u64,
     seen: Arc<Mutex<BothWays>>,
-    /// When it was first asked for messages: the channels are open.
-    open: Option<Time>,
+    /// When the first message came back.
+    measures_since: Option<Time>,
     /// When it was first asked where it is.
     begun: Option<Time>,
-    sent: u64,
+    pace: Pace,
+    watch: Watch,
     over: Sender<()>,
 }
 
 impl Asking {
     /// `probe` tells it from earlier ones, of other hosts too; `over` is told when there is nothing more to wait for.
-    pub(super) fn new(probe: u32, messages: usize, seen: Arc<Mutex<BothWays>>, over: Sender<()>) -> Self {
-        Self { probe, messages: messages as u64, seen, open: None, begun: None, sent: 0, over }
+    pub(super) fn new(
+        clock: Clock,
+        probe: u32,
+        messages: usize,
+        seen: Arc<Mutex<BothWays>>,
+        over: Sender<()>,
+    ) -> Self {
+        let (messages, watch) = (messages as u64, Watch::new(clock));
+        let pace = Pace::new(watch.last);
+        Self { probe, messages, seen, measures_since: None, begun: None, pace, watch, over }
     }
-}
 
-impl Asking {
     /// Says when it is over, or when nothing was heard of the other end for too long.
     fn end(&mut self, now: Time) {
         let begun = *self.begun.get_or_insert(now);
-        let end = match self.open {
-            Some(open) => open + COMPARED + EVERY.saturating_mul(self.messages) + LINGER,
+        let end = match self.measures_since {
+            Some(since) => since + EVERY.saturating_mul(self.messages) + LINGER,
             None => begun + UNHEARD,
         };
         if now > end {
@@ -120,46 +212,52 @@ impl OperatorDevice for Asking {
     fn resumed(&mut self) {}
     fn feel(&mut self, _: Time, _: &State) {}
     fn lost(&mut self) {}
-    fn receive(&mut self, channel: ChannelId, age: Option<Duration>, payload: &[u8]) {
-        if number(payload, 0) != Some(self.probe) {
-            return;
-        }
+    fn receive(&mut self, channel: ChannelId, _: Option<Duration>, payload: &[u8]) {
+        let Some(head) = Head::parse(payload).filter(|head| head.probe == self.probe) else { return };
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        if let (BACK, Some(age), Some(number)) = (channel, age, number(payload, 1)) {
-            seen.back.arrived(number as usize, age);
-        }
-        if channel == RECEIVED {
-            let pairs = (1..).step_by(2).map(|place| number(payload, place).zip(number(payload, place + 1)));
-            for (number, us) in pairs.map_while(|pair| pair) {
-                seen.there.arrived(number as usize, Duration::from_micros(u64::from(us)));
+        if channel == BACK && head.number == WARM_UP {
+            let now = self.watch.turn();
+            if self.measures_since.is_none() {
+                (self.measures_since, self.pace) = (Some(now), Pace::new(now));
+            }
+        } else if channel == BACK {
+            seen.back.arrived(head.number as usize, self.watch.arrival(head.sent_ns));
+        } else if channel == RECEIVED {
+            for (number, arrival) in payload[4..].chunks(RECEIPT).map_while(parse_receipt) {
+                seen.there.arrived(number, arrival);
             }
         }
     }
     fn limit_bitrate(&mut self, _: Bitrate) {}
-    /// A message for each period since clocks were compared, several where it was asked too late. Those beyond the measured ones carry the
-    /// acknowledgements of what is still to come back: without them that would wait.
+    /// A message each period. Those beyond the measured ones carry the acknowledgements of what is still to come back: without them that would wait.
     fn poll_message(&mut self, now: Time) -> Option<DeviceMessage> {
-        let since = now.saturating_since(*self.open.get_or_insert(now));
+        let made = self.watch.turn();
         self.end(now);
-        let due = since.saturating_sub(COMPARED).as_nanos() / EVERY.as_nanos();
-        if self.sent >= due {
-            return None;
-        }
-        self.sent += 1;
-        Some(message(THERE, self.probe, (self.sent - 1) as u32))
+        let number = self.pace.next(made)?;
+        let number = if self.measures_since.is_some() { number } else { WARM_UP };
+        Some(message(THERE, self.probe, number, made))
     }
 }
 
 /// The end that answers. It is no robot, and nothing moves.
-#[derive(Default)]
 pub(super) struct Answering {
-    /// Which probe it answers.
-    probe: Option<u32>,
-    sent: u32,
-    /// A period has passed since its last message.
-    is_due: bool,
-    periods: u64,
-    receipts: VecDeque<[u32; 2]>,
+    answered: Option<Answered>,
+    watch: Watch,
+}
+
+/// The probe that it answers.
+struct Answered {
+    probe: u32,
+    measures: bool,
+    pace: Pace,
+    receipts: VecDeque<[u8; RECEIPT]>,
+    next_receipts: Time,
+}
+
+impl Answering {
+    pub(super) fn new(clock: Clock) -> Self {
+        Self { answered: None, watch: Watch::new(clock) }
+    }
 }
 
 impl RobotDevice for Answering {
@@ -177,33 +275,47 @@ impl RobotDevice for Answering {
     }
     fn stop(&mut self, _: StopCause) {}
     fn measure(&mut self) -> Option<Measured> {
-        (self.is_due, self.periods) = (true, self.periods + 1);
         None
     }
-    fn receive(&mut self, channel: ChannelId, age: Option<Duration>, payload: &[u8]) {
-        let numbers = number(payload, 0).zip(number(payload, 1));
-        let (THERE, Some(age), Some((probe, number))) = (channel, age, numbers) else { return };
-        if self.probe != Some(probe) {
-            *self = Self { probe: Some(probe), ..Self::default() };
+    fn receive(&mut self, channel: ChannelId, _: Option<Duration>, payload: &[u8]) {
+        let Some(head) = Head::parse(payload).filter(|_| channel == THERE) else { return };
+        let arrival = self.watch.arrival(head.sent_ns);
+        let (now, measures) = (self.watch.last, head.number != WARM_UP);
+        let is_same = |answered: &Answered| answered.probe == head.probe && answered.measures >= measures;
+        let answered = match self.answered.take().filter(is_same) {
+            Some(answered) => self.answered.insert(answered),
+            None => self.answered.insert(Answered {
+                probe: head.probe,
+                measures,
+                pace: Pace::new(now),
+                receipts: VecDeque::new(),
+                next_receipts: now,
+            }),
+        };
+        if !measures {
+            return;
         }
         // Of more than wait here the oldest are not told: the path back is too narrow for them, and they count as lost.
-        if self.receipts.len() == WAITING {
-            self.receipts.pop_front();
+        if answered.receipts.len() == WAITING {
+            answered.receipts.pop_front();
         }
-        self.receipts.push_back([number, age.as_micros_u32()]);
+        answered.receipts.push_back(receipt(head.number, arrival));
     }
     fn limit_bitrate(&mut self, _: Bitrate) {}
+    /// A message for each period since the probe began, and receipts.
     fn poll_message(&mut self) -> Option<DeviceMessage> {
-        let probe = self.probe?;
-        if std::mem::take(&mut self.is_due) {
-            self.sent = self.sent.saturating_add(1);
-            return Some(message(BACK, probe, self.sent - 1));
+        let now = self.watch.turn();
+        let answered = self.answered.as_mut()?;
+        if let Some(number) = answered.pace.next(now) {
+            let number = if answered.measures { number } else { WARM_UP };
+            return Some(message(BACK, answered.probe, number, now));
         }
-        let is_time = self.periods.is_multiple_of(BATCH as u64) && !self.receipts.is_empty();
-        (is_time || self.receipts.len() >= BATCH).then(|| {
-            let count = self.receipts.len().min(BATCH);
-            let numbers = self.receipts.drain(..count).flatten();
-            let payload = std::iter::once(probe).chain(numbers).flat_map(u32::to_le_bytes).collect();
+        let is_time = now >= answered.next_receipts && !answered.receipts.is_empty();
+        (is_time || answered.receipts.len() >= BATCH).then(|| {
+            answered.next_receipts = now + EVERY * BATCH as u64;
+            let count = answered.receipts.len().min(BATCH);
+            let receipts = answered.receipts.drain(..count).flatten();
+            let payload = answered.probe.to_le_bytes().into_iter().chain(receipts).collect();
             DeviceMessage::Payload { channel: RECEIVED, payload }
         })
     }

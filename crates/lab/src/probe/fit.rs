@@ -26,7 +26,7 @@ pub struct FittedJitter {
     pub spread: Duration,
     /// May messages overtake each other?
     pub reorder: bool,
-    /// How far its quantiles are from those that were seen, root of the mean square.
+    /// How far its quantiles are from those that were seen, root of the mean square; the median of all seconds.
     pub error: Duration,
 }
 
@@ -64,37 +64,38 @@ const SHAPES: [(Distribution, Shape); 3] = [
 const PERCENT: std::ops::Range<usize> = 1..100;
 
 impl Seen {
-    /// The elements that would do the same: of the shapes of jitter the one whose quantiles are nearest.
+    /// The elements that would do the same: of the shapes of jitter the one whose quantiles are nearest, over the median of all seconds. A rate that
+    /// changes moves the delays of some seconds, and a standstill or a queue those of a few; over all of them at once they would widen the law.
     ///
     /// # Errors
-    /// When fewer than [`Fit::LEAST`] arrived.
+    /// When fewer than [`Fit::LEAST`] arrived that were not held.
     pub fn fit(&self) -> Result<Fit, FitError> {
-        let sorted: Vec<f64> = self.sorted().iter().map(|delay| delay.as_nanos() as f64).collect();
-        if sorted.len() < Fit::LEAST {
-            return Err(FitError { received: sorted.len() });
-        }
+        let clean = self.arrivals.iter().flatten().filter(|arrival| !arrival.held);
+        let clean: Vec<f64> = clean.map(|arrival| arrival.delay().as_nanos() as f64).collect();
         let reorder = self.overtaken > 0;
-        let drawn = drawn(&sorted, if reorder { None } else { Some(self.every.as_nanos() as f64) });
+        let waits = (!reorder).then_some(self.every.as_nanos() as f64);
+        let seconds: Vec<Second> =
+            clean.chunks_exact(Fit::LEAST).map(|delays| Second::new(delays, waits)).collect();
         let fits = SHAPES.map(|(distribution, shape)| {
-            let line = line(&drawn, shape).unwrap_or_else(|| Line::constant(&sorted));
-            let nanos = |value: f64| Duration::from_nanos(value.max(0.0).round() as u64);
-            FittedJitter {
-                distribution,
-                mean: nanos(line.mean),
-                spread: nanos(line.spread),
-                reorder,
-                error: nanos(line.error),
-            }
+            let lines: Vec<Line> = seconds.iter().map(|second| second.line(shape)).collect();
+            let median = |of: fn(&Line) -> f64| {
+                let mut values: Vec<f64> = lines.iter().map(of).collect();
+                values.sort_unstable_by(f64::total_cmp);
+                values.get(values.len() / 2).map(|value| Duration::from_nanos(value.max(0.0).round() as u64))
+            };
+            let (mean, spread, error) =
+                (median(|line| line.mean)?, median(|line| line.spread)?, median(|line| line.error)?);
+            Some(FittedJitter { distribution, mean, spread, reorder, error })
         });
-        let [first, rest @ ..] = fits;
-        let best = rest.into_iter().fold(first, |best, fit| if fit.error < best.error { fit } else { best });
-        Ok(Fit { jitter: best, loss: self.loss() })
+        let best = fits.into_iter().flatten().min_by_key(|fit| fit.error);
+        let jitter = best.ok_or(FitError { received: clean.len() })?;
+        Ok(Fit { jitter, loss: self.loss() })
     }
 
     /// Maximum likelihood: of all steps from a message that passed, the share to one that was lost, and the reverse. What was lost
     /// behind the last message that arrived may be still on its way, and does not count.
     fn loss(&self) -> Option<FittedLoss> {
-        let known = &self.delays[..=self.newest?];
+        let known = &self.arrivals[..=self.newest?];
         let [mut passed, mut lost, mut falls, mut rises] = [0_u64; 4];
         for step in known.windows(2) {
             match (step[0].is_some(), step[1].is_some()) {
@@ -114,18 +115,33 @@ struct Quantile {
     share: f64,
 }
 
-/// The distribution that delays were drawn from. Where messages overtake each other, it is that of the delays. Where they do not, one that
-/// was sent T = `every` later leaves no sooner than its predecessor: of what is seen no more than G(x) = F(x)·G(x + T) is within x, and F
-/// follows from it.
-fn drawn(sorted: &[f64], every: Option<f64>) -> Vec<Quantile> {
-    let seen = |delay: f64| sorted.partition_point(|other| *other <= delay) as f64 / sorted.len() as f64;
-    let quantile = |percent: usize| {
-        let delay = sorted[percent * (sorted.len() - 1) / 100];
-        let share = every.map_or(seen(delay), |every| seen(delay) / seen(delay + every));
-        Quantile { delay, share }
-    };
-    // At the ends a quantile says little, or is infinite.
-    PERCENT.map(quantile).filter(|quantile| (0.005..=0.995).contains(&quantile.share)).collect()
+/// The delays of a second, from the shortest to the longest, and the distribution that they were drawn from.
+struct Second {
+    sorted: Vec<f64>,
+    drawn: Vec<Quantile>,
+}
+
+impl Second {
+    /// Where messages overtake each other, the distribution is that of the delays. Where they do not, one that was sent T = `waits` later leaves no
+    /// sooner than its predecessor: of what is seen no more than G(x) = F(x)·G(x + T) is within x, and F follows from it.
+    fn new(delays: &[f64], waits: Option<f64>) -> Self {
+        let mut sorted = delays.to_vec();
+        sorted.sort_unstable_by(f64::total_cmp);
+        let seen = |delay: f64| sorted.partition_point(|other| *other <= delay) as f64 / sorted.len() as f64;
+        let quantile = |percent: usize| {
+            let delay = sorted[percent * (sorted.len() - 1) / 100];
+            let share = waits.map_or(seen(delay), |waits| seen(delay) / seen(delay + waits));
+            Quantile { delay, share }
+        };
+        // At the ends a quantile says little, or is infinite.
+        let drawn =
+            PERCENT.map(quantile).filter(|quantile| (0.005..=0.995).contains(&quantile.share)).collect();
+        Self { sorted, drawn }
+    }
+
+    fn line(&self, shape: Shape) -> Line {
+        line(&self.drawn, shape).unwrap_or_else(|| Line::constant(&self.sorted))
+    }
 }
 
 /// A straight line through delays by a shape's quantiles.

@@ -1,23 +1,34 @@
 //! From what was seen of a path to a scenario of it.
 //!
-//! A probe sends numbered messages at equal distances and notes how long each was on its way, by clocks that were compared. What it saw of a
-//! direction is a [`Seen`]; [`Seen::fit`] says which of the lab's elements would do the same, and [`scenario`] writes both as files: one
-//! plays what was seen, one has the fitted elements. Nothing here reads a clock or owns a socket.
+//! A probe sends numbered messages at equal distances. Each end notes when a message left and arrived, by its own clock; [`compare`] finds afterwards
+//! what both clocks differ by. What was seen of a direction is a [`Seen`]; [`Seen::fit`] says which of the lab's elements would do the same, and
+//! [`scenario`] writes both as files: one plays what was seen, one has the fitted elements. Nothing here reads a clock or owns a socket.
 
+mod clocks;
 mod fit;
 mod scenario;
 
 use taut_core::Duration;
 
+pub use clocks::compare;
 pub use fit::{Fit, FitError, FittedJitter, FittedLoss};
 pub use scenario::{Files, scenario};
+
+/// When a message arrived, and what that says of its path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// From its sending to its arrival, in ns: by two clocks until they are [compared](compare), and then its delay.
+    pub transit_ns: i64,
+    /// The receiving host was not awake when it came: it arrived, and its delay says nothing of the path.
+    pub held: bool,
+}
 
 /// What was seen of one direction.
 #[derive(Clone, Debug)]
 pub struct Seen {
     every: Duration,
-    /// By number, how long it took; `None`: it did not arrive.
-    delays: Vec<Option<Duration>>,
+    /// By number; `None`: it did not arrive.
+    arrivals: Vec<Option<Arrival>>,
     /// The highest number that arrived so far.
     newest: Option<usize>,
     overtaken: u64,
@@ -29,13 +40,13 @@ impl Seen {
 
     /// Of so many messages, at most [`Seen::MOST`], `every` apart, of which none has arrived yet.
     pub fn new(every: Duration, messages: usize) -> Self {
-        Self { every, delays: vec![None; messages.min(Self::MOST)], newest: None, overtaken: 0 }
+        Self { every, arrivals: vec![None; messages.min(Self::MOST)], newest: None, overtaken: 0 }
     }
 
-    /// The message with this number, from 0, arrived after `delay`. False when it did so before, or was never sent.
-    pub fn arrived(&mut self, number: usize, delay: Duration) -> bool {
-        let Some(place) = self.delays.get_mut(number).filter(|place| place.is_none()) else { return false };
-        *place = Some(delay);
+    /// The message with this number, from 0, arrived. False when it did so before, or was never sent.
+    pub fn arrived(&mut self, number: usize, arrival: Arrival) -> bool {
+        let Some(place) = self.arrivals.get_mut(number).filter(|place| place.is_none()) else { return false };
+        *place = Some(arrival);
         if self.newest.is_some_and(|newest| number < newest) {
             self.overtaken += 1;
         }
@@ -45,7 +56,12 @@ impl Seen {
 
     /// How many arrived.
     pub fn received(&self) -> usize {
-        self.delays.iter().flatten().count()
+        self.arrivals.iter().flatten().count()
+    }
+
+    /// Of those, how many the receiving host was not awake for.
+    pub fn held(&self) -> usize {
+        self.arrivals.iter().flatten().filter(|arrival| arrival.held).count()
     }
 
     /// Those that arrived after one that was sent later.
@@ -53,7 +69,7 @@ impl Seen {
         self.overtaken
     }
 
-    /// The delay that this share of what arrived keeps within, from 0 to 1; `None` when nothing arrived.
+    /// The delay that this share of what arrived and was not held keeps within, from 0 to 1; `None` when nothing arrived.
     pub fn quantile(&self, share: f64) -> Option<Duration> {
         let sorted = self.sorted();
         let last = sorted.len().checked_sub(1)?;
@@ -61,8 +77,28 @@ impl Seen {
     }
 
     fn sorted(&self) -> Vec<Duration> {
-        let mut sorted: Vec<Duration> = self.delays.iter().flatten().copied().collect();
+        let clean = self.arrivals.iter().flatten().filter(|arrival| !arrival.held);
+        let mut sorted: Vec<Duration> = clean.map(|arrival| arrival.delay()).collect();
         sorted.sort_unstable();
         sorted
+    }
+
+    /// By number, `None` for what did not arrive, as a path that no host held up would have done it: what was held takes as long as the last one before that was not.
+    pub fn delays(&self) -> impl Iterator<Item = Option<Duration>> {
+        let mut last = None;
+        self.arrivals.iter().map(move |arrival| {
+            let arrival = arrival.as_ref()?;
+            if !arrival.held {
+                last = Some(arrival.delay());
+            }
+            last.or(Some(arrival.delay()))
+        })
+    }
+}
+
+impl Arrival {
+    /// What is left of an error of the comparison may make it less than nothing.
+    fn delay(self) -> Duration {
+        Duration::from_nanos(u64::try_from(self.transit_ns).unwrap_or(0))
     }
 }

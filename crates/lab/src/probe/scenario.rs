@@ -36,9 +36,10 @@ pub fn scenario(recording: &str, there: (&Seen, &Fit), back: (&Seen, &Fit)) -> F
 fn csv(there: &Seen, back: &Seen) -> String {
     let mut text =
         "there_one_way_ms,there_acknowledged_after,back_one_way_ms,back_acknowledged_after\n".to_owned();
-    // A row of one direction alone would say that the other one lost a message.
-    for (there, back) in there.delays.iter().zip(&back.delays) {
-        let cell = |delay: &Option<taut_core::Duration>| {
+    // A row of one direction alone would say that the other one lost a message; behind the last that arrived, so would a row of none.
+    let rows = there.newest.min(back.newest).map_or(0, |newest| newest + 1);
+    for (there, back) in there.delays().zip(back.delays()).take(rows) {
+        let cell = |delay: Option<taut_core::Duration>| {
             delay.map(|delay| format!("{:.3}", delay.as_millis_f64())).unwrap_or_default()
         };
         // Writing into a string does not fail.

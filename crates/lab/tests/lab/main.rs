@@ -19,7 +19,6 @@ mod files;
 #[cfg(test)]
 mod haptic_video;
 #[cfg(test)]
-#[cfg(test)]
 mod probe;
 #[cfg(test)]
 mod recordings;

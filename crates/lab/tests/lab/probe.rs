@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use taut_core::{Bytes, Duration, Link, Packet, PacketMeta, Seed, Time};
-use taut_lab::probe::{Seen, scenario};
+use taut_lab::probe::{Arrival, Seen, compare, scenario};
 use taut_lab::run::{Inputs, link_pair, run};
 use taut_lab::scenario::{Distribution, Scenario};
 use taut_report::result::{MediumResult, RunResult};
@@ -14,6 +14,7 @@ use crate::world::medium;
 const EVERY: Duration = Duration::from_millis(1);
 const MINUTE: usize = 60_000;
 const SEEDS: [u64; 4] = [1, 2, 3, 4];
+const TEN: std::ops::RangeInclusive<u64> = 1..=10;
 
 /// The session of a probe's scenarios over this chain, both ways.
 fn known(chain: &str) -> Scenario {
@@ -40,12 +41,16 @@ haptic = {{ period = "1ms", size = "12B", source = {{ simulated = {{ device = "f
     Scenario::parse("known.toml", &text).unwrap()
 }
 
+fn took(delay: Duration) -> Arrival {
+    Arrival { transit_ns: delay.as_nanos() as i64, held: false }
+}
+
 /// A probe of one direction.
 fn probe(link: &mut impl Link, messages: usize) -> Seen {
     let mut seen = Seen::new(EVERY, messages);
     let mut drain = |link: &mut dyn Link, now: Time| {
         while let Some(packet) = link.poll_transmit(now) {
-            assert!(seen.arrived(packet.meta.id as usize, now - packet.meta.sent), "a copy");
+            assert!(seen.arrived(packet.meta.id as usize, took(now - packet.meta.sent)), "a copy");
         }
         while link.poll_event().is_some() {}
     };
@@ -88,7 +93,7 @@ fn jitter_of_every_shape_is_recovered_within_a_tenth_also_where_nothing_overtake
                 "[{{ jitter = {{ distribution = \"{name}\", mean = \"{mean}ms\", spread = \"{spread}ms\", \
                  reorder = {reorder} }} }}]"
             );
-            for seed in SEEDS {
+            for seed in TEN {
                 for seen in probed(&known(&chain), seed) {
                     let jitter = seen.fit().unwrap().jitter;
                     println!("{name} {mean} ± {spread} ms, {reorder}, seed {seed}: {jitter:?}");
@@ -97,6 +102,29 @@ fn jitter_of_every_shape_is_recovered_within_a_tenth_also_where_nothing_overtake
                     within("spread", jitter.spread.as_millis_f64(), spread, 0.1);
                 }
             }
+        }
+    }
+}
+
+/// Their rates change, and they stand still: of the law alone, what varies is to be found.
+#[test]
+fn the_jitter_of_shipped_networks_is_recovered_within_a_tenth() {
+    for (file, link, shape, mean, spread) in [
+        ("lte.toml", "uplink", Distribution::Uniform, 20.0, 5.0),
+        ("lte.toml", "downlink", Distribution::Uniform, 20.0, 5.0),
+        ("wifi.toml", "air", Distribution::Pareto, 2.3, 1.0),
+        ("internet.toml", "internet", Distribution::Pareto, 10.7, 1.0),
+    ] {
+        let scenarios = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios"));
+        let scenario = Scenario::read(&scenarios.join(file)).unwrap();
+        for seed in TEN {
+            let mut inputs = Inputs::default();
+            let mut pair = link_pair(&scenario, Some(link), Seed::new(seed), &mut inputs).unwrap();
+            let jitter = probe(&mut pair.up, MINUTE).fit().unwrap().jitter;
+            println!("{file} {link}, seed {seed}: {jitter:?}");
+            assert_eq!((jitter.distribution, jitter.reorder), (shape, false));
+            within("mean", jitter.mean.as_millis_f64(), mean, 0.1);
+            within("spread", jitter.spread.as_millis_f64(), spread, 0.1);
         }
     }
 }
@@ -183,13 +211,58 @@ fn a_session_over_what_was_probed_fares_as_over_the_link() {
 }
 
 #[test]
+fn clocks_that_were_never_set_and_run_apart_are_compared_by_the_fastest_messages() {
+    let chain =
+        "[{ jitter = { distribution = \"uniform\", mean = \"12ms\", spread = \"4ms\", reorder = true } }]";
+    for seed in SEEDS {
+        let truth = probed(&known(chain), seed);
+        // The other end's clock is 3 h behind, and 40 ppm too fast.
+        let error = |number: usize| -10_800_000_000_000 + 40 * number as i64;
+        let mut wrong = [1, -1].map(|_: i64| Seen::new(EVERY, MINUTE));
+        for (way, sign) in [(0, 1), (1, -1)] {
+            for (number, delay) in truth[way].delays().enumerate() {
+                let transit_ns = delay.unwrap().as_nanos() as i64 + sign * error(number);
+                wrong[way].arrived(number, Arrival { transit_ns, held: false });
+            }
+        }
+        let [there, back] = &mut wrong;
+        compare(there, back);
+        for (seen, truth) in wrong.iter().zip(&truth) {
+            let off = |(seen, truth): (Option<Duration>, Option<Duration>)| {
+                (seen.unwrap().as_millis_f64() - truth.unwrap().as_millis_f64()).abs()
+            };
+            let most = seen.delays().zip(truth.delays()).map(off).fold(0.0, f64::max);
+            println!("seed {seed}: off by {most} ms at most");
+            assert!(most < 0.1);
+        }
+    }
+}
+
+#[test]
+fn what_the_receiving_host_held_up_is_no_loss_and_no_delay_of_the_path() {
+    let mut seen = Seen::new(EVERY, 2_000);
+    for number in 0..2_000 {
+        let held = number % 10 == 9;
+        let delay = Duration::from_millis(if held { 50 } else { 8 });
+        seen.arrived(number, Arrival { held, ..took(delay) });
+    }
+    let fit = seen.fit().unwrap();
+    assert_eq!((seen.received(), seen.held(), fit.loss), (2_000, 200, None));
+    assert_eq!(
+        (fit.jitter.mean, seen.quantile(1.0)),
+        (Duration::from_millis(8), Some(Duration::from_millis(8)))
+    );
+    assert!(seen.delays().all(|delay| delay == Some(Duration::from_millis(8))));
+}
+
+#[test]
 fn too_little_says_so() {
     let mut seen = Seen::new(EVERY, 2_000);
-    assert!((0..999).all(|number| seen.arrived(number, EVERY)));
+    assert!((0..999).all(|number| seen.arrived(number, took(EVERY))));
     let error = seen.fit().unwrap_err();
     assert!(error.to_string().starts_with("999 messages arrived, and 1000 are needed"), "{error}");
-    assert!(!seen.arrived(5, EVERY), "a copy");
-    assert!(!seen.arrived(2_000, EVERY), "never sent");
-    assert!(seen.arrived(1_000, EVERY) && seen.fit().is_ok());
-    assert_eq!((seen.overtaken(), seen.arrived(999, EVERY), seen.overtaken()), (0, true, 1));
+    assert!(!seen.arrived(5, took(EVERY)), "a copy");
+    assert!(!seen.arrived(2_000, took(EVERY)), "never sent");
+    assert!(seen.arrived(1_000, took(EVERY)) && seen.fit().is_ok());
+    assert_eq!((seen.overtaken(), seen.arrived(999, took(EVERY)), seen.overtaken()), (0, true, 1));
 }
