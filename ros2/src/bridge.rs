@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use taut::{Identity, Operator, OperatorEvent, Receiver, RecvError, Robot, RobotEvent, Sender};
 
+use crate::backend::{Participant, Publish, Sink, Tell};
 use crate::config::{Config, Direction, End, Keep, MotionLimits, OperatorSpec, RobotSpec, Route};
-use crate::dds::{Participant, Publisher, Sink, Tell};
 use crate::output::Output;
 use crate::report::Report;
 use crate::{cdr, clock};
@@ -54,26 +54,27 @@ impl Counts {
 /// The participants of an end: one for all small messages, one for each route of its own.
 struct Domain<'a> {
     config: &'a Config,
-    shared: Participant,
-    alone: Vec<Participant>,
+    shared: Box<dyn Participant>,
+    alone: Vec<Box<dyn Participant>>,
     counts: Counts,
     outbox: Outbox<Event>,
 }
 
 impl<'a> Domain<'a> {
     fn new(config: &'a Config, outbox: Outbox<Event>) -> Result<Self, String> {
-        let shared = Participant::new(config.domain, &config.interfaces)?;
+        let shared = config.backend.join(config.domain)?;
         Ok(Self { config, shared, alone: Vec::new(), counts: Counts::default(), outbox })
     }
 
-    fn participant(&mut self, route: &Route) -> Result<&mut Participant, String> {
+    fn participant(&mut self, route: &Route) -> Result<&mut dyn Participant, String> {
         if route.alone {
-            self.alone.push(Participant::new(self.config.domain, &self.config.interfaces)?);
+            self.alone.push(self.config.backend.join(self.config.domain)?);
         }
-        Ok(if route.alone { self.alone.last_mut().unwrap_or(&mut self.shared) } else { &mut self.shared })
+        let alone = self.alone.last_mut().filter(|_| route.alone);
+        Ok(alone.unwrap_or(&mut self.shared).as_mut())
     }
 
-    fn publish(&mut self, route: &Route) -> Result<Publisher, String> {
+    fn publish(&mut self, route: &Route) -> Result<Box<dyn Publish>, String> {
         self.participant(route)?.publish(&route.topic, &route.kind, route.qos)
     }
 
@@ -119,7 +120,7 @@ impl<'a> Domain<'a> {
         let receiver = Arc::new(Receiver::<Vec<u8>>::of_schema(route.channel(), route.schema()));
         let publisher = self.publish(route)?;
         let (own, counts, route) = (Arc::clone(&receiver), self.counts.clone(), route.clone());
-        let pass = move || pass(&route, &own, &publisher, &counts);
+        let pass = move || pass(&route, &own, publisher.as_ref(), &counts);
         std::thread::Builder::new()
             .name("route".to_owned())
             .spawn(pass)
@@ -163,7 +164,7 @@ impl<'a> Domain<'a> {
     }
 }
 
-fn pass(route: &Route, receiver: &Receiver<Vec<u8>>, publisher: &Publisher, counts: &Counts) {
+fn pass(route: &Route, receiver: &Receiver<Vec<u8>>, publisher: &dyn Publish, counts: &Counts) {
     loop {
         let mut message = match receiver.recv() {
             Ok(message) => message,
