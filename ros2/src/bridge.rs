@@ -19,10 +19,11 @@ use crate::{cdr, clock};
 enum Event {
     Line(String),
     Ended,
-    /// Of a topic.
+    /// Of a topic; `stops`: of one that moves the robot, or by which it measures itself.
     Wrong {
         topic: String,
         why: String,
+        stops: bool,
     },
     /// A message that moves nothing.
     Refused {
@@ -154,9 +155,11 @@ impl<'a> Domain<'a> {
     fn start(self) -> Result<Counts, String> {
         for participant in self.alone.into_iter().chain([self.shared]) {
             let outbox = Mutex::new(self.outbox.clone());
+            let routes = self.config.routes.clone();
             let tell: Tell = Arc::new(move |topic, why| {
+                let stops = routes.iter().any(|route| route.moves_by(topic));
                 let outbox = outbox.lock().unwrap_or_else(PoisonError::into_inner);
-                let _ = outbox.send(Event::Wrong { topic: topic.to_owned(), why });
+                let _ = outbox.send(Event::Wrong { topic: topic.to_owned(), why, stops });
             });
             participant.start(tell)?;
         }
@@ -322,6 +325,11 @@ fn operator(
                 OperatorEvent::ChannelClosed { channel, why } => closed(report, channel, why),
                 OperatorEvent::Connected { .. } => report.tell("connected", &[]),
                 OperatorEvent::Moving => report.tell("moving", &[]),
+                OperatorEvent::Robot { state, cause } => {
+                    report.tell("robot", &[("state", state.name().into()), ("cause", cause.name().into())]);
+                }
+                OperatorEvent::NoAnswer { .. } => report.tell("no answer", &[]),
+                OperatorEvent::Disconnected => report.tell("disconnected", &[]),
                 OperatorEvent::ResumeRefused { why } => report.tell("not resumed", &[("why", why.into())]),
                 other => report.tell("session", &[("what", format!("{other:?}").into())]),
             }
@@ -370,9 +378,12 @@ fn next(inbox: &Inbox<Event>, report: &Report) -> Option<Said> {
             }
         },
         Ok(Event::Ended) => Some(Said::Quit),
-        Ok(Event::Wrong { topic, why }) => {
-            report.tell("wrong topic", &[("topic", topic.into()), ("why", why.into())]);
-            Some(Said::Stop)
+        Ok(Event::Wrong { topic, why, stops }) => {
+            report.tell(
+                "wrong topic",
+                &[("topic", topic.into()), ("why", why.into()), ("stops", stops.into())],
+            );
+            stops.then_some(Said::Stop)
         }
         Ok(Event::Refused { route, why }) => {
             if REFUSED.fetch_add(1, Ordering::Relaxed).is_multiple_of(100) {

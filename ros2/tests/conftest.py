@@ -14,7 +14,9 @@ PATIENCE = 30
 class Bridge:
     """A process that tells what happens as lines of JSON."""
 
-    def __init__(self, file):
+    def __init__(self, file, started):
+        self.file, self.started = file, started
+        started.append(self)
         self.process = subprocess.Popen(
             [PROGRAM, "--json", file], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
@@ -36,6 +38,11 @@ class Bridge:
     def tell(self, line):
         self.process.stdin.write(line + "\n")
         self.process.stdin.flush()
+
+    def again(self):
+        """After it was killed: on the port where it was."""
+        self.file.write_text(self.file.read_text().replace("127.0.0.1:0", self.address))
+        return Bridge(self.file, self.started)
 
     def kill(self):
         self.process.kill()
@@ -73,16 +80,16 @@ def bridges(tmp_path, ros):
             f'{speaks}domain = 1\n[robot]\nlisten = "127.0.0.1:0"\nidentity = "key"\nstops = "stops"\n'
             f'watchdog = "500ms"\ntrust = "{keys["operator"]}"\n{routes}'
         )
-        running.append(Bridge(robot))
-        address = running[0].until("listening")["address"]
+        robot = Bridge(robot, running)
+        address = robot.address = robot.until("listening")["address"]
         operator = tmp_path / "operator" / "bridge.toml"
         operator.write_text(
             f'{speaks}domain = 2\n[operator]\nconnect = "{address}"\nidentity = "key"\n'
             f'trust = "{keys["robot"]}"\n{operator_routes or routes}'
         )
-        running.append(Bridge(operator))
-        running[1].until("connected")
-        return running[0], running[1]
+        operator = Bridge(operator, running)
+        operator.until("connected")
+        return robot, operator
 
     yield start
     for bridge in running:

@@ -27,12 +27,14 @@ def _qos(reliable):
 
 class Dds:
     keys = ""
+    has_quality = True
 
     def __init__(self):
         self.participants = {}
 
     def _topic(self, domain, topic, kind):
-        participant = self.participants.setdefault(domain, DomainParticipant(domain))
+        participant = self.participants.get(domain) or DomainParticipant(domain)
+        self.participants[domain] = participant
         return participant, Topic(participant, "rt" + topic, kind)
 
     def writer(self, domain, topic, kind, reliable=True):
@@ -98,6 +100,7 @@ class _ZenohReader:
 
 class Zenoh:
     keys = 'backend = "zenoh"\n'
+    has_quality = False
 
     def __init__(self, folder):
         import zenoh

@@ -100,8 +100,8 @@ def test_joint_states_at_1_khz_there_and_back(ros, bridges, keep):
         assert len(order) == count
 
 
-def moving(ros, bridges):
-    robot, operator = bridges(BASE)
+def moving(ros, bridges, routes=BASE):
+    robot, operator = bridges(routes)
     told, hand = ros.reader(1, "/cmd_vel", TwistStamped), ros.writer(2, "/cmd_vel", TwistStamped)
     until("topics match", lambda: hand.has_peer() and told.has_peer())
     drive = lambda speed=1.0, frame="base": hand.write(  # noqa: E731
@@ -160,4 +160,63 @@ def test_a_publisher_of_another_type_is_told_and_stops(ros, bridges):
     _, operator = bridges(BASE)
     _other = ros.writer(2, "/cmd_vel", JointState)
     wrong = operator.until("wrong topic")
-    assert wrong["topic"] == "/cmd_vel" and "JointState" in wrong["why"] and "correct" in wrong["why"]
+    assert wrong["stops"] and wrong["topic"] == "/cmd_vel" and "JointState" in wrong["why"] and "correct" in wrong["why"]
+
+
+TWO = """
+[[route]]
+topic = "/joint_states"
+type = "sensor_msgs/msg/JointState"
+direction = "to_operator"
+"""
+
+
+def test_a_wrong_type_of_a_topic_that_moves_nothing_is_told_and_stops_nothing(ros, bridges):
+    robot, _, told, drive = moving(ros, bridges, BASE.replace("\n[limits", TWO + "[limits"))
+    _other = ros.writer(1, "/joint_states", TwistStamped)
+    wrong = robot.until("wrong topic")
+    assert (wrong["topic"], wrong["stops"]) == ("/joint_states", False) and "TwistStamped" in wrong["why"]
+    before = len(robot.said)
+    still_moves(told, drive)
+    robot.tell("status")
+    robot.until("route")
+    assert not any(line["event"] == "stopped" for line in robot.said[before:])
+
+
+def test_a_quality_of_service_that_does_not_fit_is_told_by_its_topic(ros, bridges):
+    if not ros.has_quality:
+        pytest.skip("peers cannot disagree on it")
+    two = TWO + 'qos = { reliability = "reliable" }\n'
+    robot, _, told, drive = moving(ros, bridges, BASE.replace("\n[limits", two + "[limits"))
+    _other = ros.writer(1, "/joint_states", JointState, reliable=False)
+    wrong = robot.until("wrong topic")
+    assert (wrong["topic"], wrong["stops"]) == ("/joint_states", False) and "`qos`" in wrong["why"]
+    still_moves(told, drive)
+
+
+def still_moves(told, drive):
+    told.take(1000)
+    speeds = []
+
+    def moves():
+        drive()
+        speeds.extend(message.twist.linear.x for message in told.take(64))
+        return len(speeds) >= 20
+
+    until("the base still moves", moves)
+    assert speeds[-1] > 0.29
+
+
+def test_a_killed_robots_bridge_is_seen_by_the_operator_and_moves_nothing_when_it_is_back(ros, bridges):
+    robot, operator, told, drive = moving(ros, bridges)
+    robot.kill()
+    operator.until("disconnected")
+    again = robot.again()
+    again.until("listening")
+    operator.until("connected")
+    told.take(1000)
+    for _ in range(100):
+        drive()
+        time.sleep(0.005)
+    assert not [message for message in told.take(1000) if message.twist.linear.x], "nothing moves unasked"
+    assert not any(line["event"] == "moving" for line in again.said)
