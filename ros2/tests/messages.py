@@ -54,3 +54,34 @@ class TimeReference(IdlStruct, typename="sensor_msgs.msg.dds_.TimeReference_"):
     header: Header
     time_ref: Time
     source: str
+
+
+@dataclass
+class Duration(IdlStruct, typename="builtin_interfaces.msg.dds_.Duration_"):
+    sec: int32
+    nanosec: uint32
+
+
+@dataclass
+class JointJog(IdlStruct, typename="control_msgs.msg.dds_.JointJog_"):
+    header: Header
+    joint_names: sequence[str]
+    displacements: sequence[float64]
+    velocities: sequence[float64]
+    duration: float64
+
+
+@dataclass
+class JointTrajectoryPoint(IdlStruct, typename="trajectory_msgs.msg.dds_.JointTrajectoryPoint_"):
+    positions: sequence[float64]
+    velocities: sequence[float64]
+    accelerations: sequence[float64]
+    effort: sequence[float64]
+    time_from_start: Duration
+
+
+@dataclass
+class JointTrajectory(IdlStruct, typename="trajectory_msgs.msg.dds_.JointTrajectory_"):
+    header: Header
+    joint_names: sequence[str]
+    points: sequence[JointTrajectoryPoint]

@@ -1,5 +1,6 @@
 """Independent peers, alike for both ways of speaking ROS 2: Eclipse Cyclone DDS, and ROBOTIS' zenoh-ros2-sdk behind a zenoh router."""
 import collections
+import gc
 import os
 
 import messages
@@ -25,6 +26,16 @@ def _qos(reliable):
     return Qos(Policy.Reliability.BestEffort, Policy.History.KeepLast(1000))
 
 
+class _DdsWriter(DataWriter):
+    def has_peer(self):
+        return bool(self.get_matched_subscriptions())
+
+
+class _DdsReader(DataReader):
+    def has_peer(self):
+        return bool(self.get_matched_publications())
+
+
 class Dds:
     keys = ""
     has_quality = True
@@ -38,17 +49,15 @@ class Dds:
         return participant, Topic(participant, "rt" + topic, kind)
 
     def writer(self, domain, topic, kind, reliable=True):
-        writer = DataWriter(*self._topic(domain, topic, kind), qos=_qos(reliable))
-        writer.has_peer = lambda: bool(writer.get_matched_subscriptions())
-        return writer
+        return _DdsWriter(*self._topic(domain, topic, kind), qos=_qos(reliable))
 
     def reader(self, domain, topic, kind, reliable=True):
-        reader = DataReader(*self._topic(domain, topic, kind), qos=_qos(reliable))
-        reader.has_peer = lambda: bool(reader.get_matched_publications())
-        return reader
+        return _DdsReader(*self._topic(domain, topic, kind), qos=_qos(reliable))
 
     def close(self):
+        """Whatever still publishes would be met by the next test's bridges."""
         self.participants.clear()
+        gc.collect()
 
 
 def _ros_name(kind):
