@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use taut::{Identity, Operator, OperatorEvent, Receiver, RecvError, Robot, RobotEvent, Sender};
 
+use crate::backend::{Participant, Publish, Sink, Tell};
 use crate::config::{Config, Direction, End, Keep, MotionLimits, OperatorSpec, RobotSpec, Route};
-use crate::dds::{Participant, Publisher, Sink, Tell};
 use crate::output::Output;
 use crate::report::Report;
 use crate::{cdr, clock};
@@ -19,10 +19,11 @@ use crate::{cdr, clock};
 enum Event {
     Line(String),
     Ended,
-    /// Of a topic.
+    /// Of a topic; `stops`: of one that moves the robot, or by which it measures itself.
     Wrong {
         topic: String,
         why: String,
+        stops: bool,
     },
     /// A message that moves nothing.
     Refused {
@@ -54,26 +55,27 @@ impl Counts {
 /// The participants of an end: one for all small messages, one for each route of its own.
 struct Domain<'a> {
     config: &'a Config,
-    shared: Participant,
-    alone: Vec<Participant>,
+    shared: Box<dyn Participant>,
+    alone: Vec<Box<dyn Participant>>,
     counts: Counts,
     outbox: Outbox<Event>,
 }
 
 impl<'a> Domain<'a> {
     fn new(config: &'a Config, outbox: Outbox<Event>) -> Result<Self, String> {
-        let shared = Participant::new(config.domain, &config.interfaces)?;
+        let shared = config.backend.join(config.domain)?;
         Ok(Self { config, shared, alone: Vec::new(), counts: Counts::default(), outbox })
     }
 
-    fn participant(&mut self, route: &Route) -> Result<&mut Participant, String> {
+    fn participant(&mut self, route: &Route) -> Result<&mut dyn Participant, String> {
         if route.alone {
-            self.alone.push(Participant::new(self.config.domain, &self.config.interfaces)?);
+            self.alone.push(self.config.backend.join(self.config.domain)?);
         }
-        Ok(if route.alone { self.alone.last_mut().unwrap_or(&mut self.shared) } else { &mut self.shared })
+        let alone = self.alone.last_mut().filter(|_| route.alone);
+        Ok(alone.unwrap_or(&mut self.shared).as_mut())
     }
 
-    fn publish(&mut self, route: &Route) -> Result<Publisher, String> {
+    fn publish(&mut self, route: &Route) -> Result<Box<dyn Publish>, String> {
         self.participant(route)?.publish(&route.topic, &route.kind, route.qos)
     }
 
@@ -119,7 +121,7 @@ impl<'a> Domain<'a> {
         let receiver = Arc::new(Receiver::<Vec<u8>>::of_schema(route.channel(), route.schema()));
         let publisher = self.publish(route)?;
         let (own, counts, route) = (Arc::clone(&receiver), self.counts.clone(), route.clone());
-        let pass = move || pass(&route, &own, &publisher, &counts);
+        let pass = move || pass(&route, &own, publisher.as_ref(), &counts);
         std::thread::Builder::new()
             .name("route".to_owned())
             .spawn(pass)
@@ -153,9 +155,11 @@ impl<'a> Domain<'a> {
     fn start(self) -> Result<Counts, String> {
         for participant in self.alone.into_iter().chain([self.shared]) {
             let outbox = Mutex::new(self.outbox.clone());
+            let routes = self.config.routes.clone();
             let tell: Tell = Arc::new(move |topic, why| {
+                let stops = routes.iter().any(|route| route.moves_by(topic));
                 let outbox = outbox.lock().unwrap_or_else(PoisonError::into_inner);
-                let _ = outbox.send(Event::Wrong { topic: topic.to_owned(), why });
+                let _ = outbox.send(Event::Wrong { topic: topic.to_owned(), why, stops });
             });
             participant.start(tell)?;
         }
@@ -163,7 +167,7 @@ impl<'a> Domain<'a> {
     }
 }
 
-fn pass(route: &Route, receiver: &Receiver<Vec<u8>>, publisher: &Publisher, counts: &Counts) {
+fn pass(route: &Route, receiver: &Receiver<Vec<u8>>, publisher: &dyn Publish, counts: &Counts) {
     loop {
         let mut message = match receiver.recv() {
             Ok(message) => message,
@@ -321,6 +325,11 @@ fn operator(
                 OperatorEvent::ChannelClosed { channel, why } => closed(report, channel, why),
                 OperatorEvent::Connected { .. } => report.tell("connected", &[]),
                 OperatorEvent::Moving => report.tell("moving", &[]),
+                OperatorEvent::Robot { state, cause } => {
+                    report.tell("robot", &[("state", state.name().into()), ("cause", cause.name().into())]);
+                }
+                OperatorEvent::NoAnswer { .. } => report.tell("no answer", &[]),
+                OperatorEvent::Disconnected => report.tell("disconnected", &[]),
                 OperatorEvent::ResumeRefused { why } => report.tell("not resumed", &[("why", why.into())]),
                 other => report.tell("session", &[("what", format!("{other:?}").into())]),
             }
@@ -369,9 +378,12 @@ fn next(inbox: &Inbox<Event>, report: &Report) -> Option<Said> {
             }
         },
         Ok(Event::Ended) => Some(Said::Quit),
-        Ok(Event::Wrong { topic, why }) => {
-            report.tell("wrong topic", &[("topic", topic.into()), ("why", why.into())]);
-            Some(Said::Stop)
+        Ok(Event::Wrong { topic, why, stops }) => {
+            report.tell(
+                "wrong topic",
+                &[("topic", topic.into()), ("why", why.into()), ("stops", stops.into())],
+            );
+            stops.then_some(Said::Stop)
         }
         Ok(Event::Refused { route, why }) => {
             if REFUSED.fetch_add(1, Ordering::Relaxed).is_multiple_of(100) {

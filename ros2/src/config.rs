@@ -14,13 +14,24 @@ use toml::{Spanned, Value};
 pub(crate) use self::limits::{JointRange, MotionLimits};
 use self::route::RouteSpec;
 pub(crate) use self::route::{Direction, Keep, Moving, OnStop, Qos, Route};
+use crate::backend::Backend;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum BackendName {
+    #[default]
+    Dds,
+    Zenoh,
+}
 
 /// The file as it is written; of `routes`, another one with routes and limits alone.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
     domain: Option<u16>,
+    backend: Option<BackendName>,
     interfaces: Option<Vec<IpAddr>>,
+    router: Option<String>,
     routes: Option<PathBuf>,
     robot: Option<RobotSpec>,
     operator: Option<OperatorSpec>,
@@ -70,8 +81,7 @@ pub(crate) enum End {
 #[derive(Clone, Debug)]
 pub(crate) struct Config {
     pub(crate) domain: u16,
-    /// Addresses of the interfaces on which ROS 2 is spoken.
-    pub(crate) interfaces: Vec<IpAddr>,
+    pub(crate) backend: Backend,
     pub(crate) end: End,
     pub(crate) routes: Vec<Route>,
 }
@@ -155,7 +165,12 @@ impl Config {
             let other = Source::read(&others)?;
             let mut listed = other.parse()?;
             let has_more = listed.robot.is_some() || listed.operator.is_some() || listed.routes.is_some();
-            if has_more || listed.domain.is_some() || listed.interfaces.is_some() {
+            if has_more
+                || listed.domain.is_some()
+                || listed.interfaces.is_some()
+                || listed.router.is_some()
+                || listed.backend.is_some()
+            {
                 return Err(other.wrong(0, "a file of routes has [[route]] and [limits] alone"));
             }
             other.routes(&mut listed, &mut routes)?;
@@ -185,17 +200,40 @@ impl Config {
                 );
             }
         };
-        let interfaces = file.interfaces.unwrap_or_else(|| vec![IpAddr::from([127, 0, 0, 1])]);
-        if interfaces.is_empty() {
-            return Err(source.wrong(
-                0,
-                "`interfaces` is empty: list the addresses on which ROS 2 is spoken, such as \"127.0.0.1\"",
-            ));
+        let backend = backend(file.backend.unwrap_or_default(), file.interfaces, file.router)
+            .map_err(|why| source.wrong(0, &why))?;
+        let is_late = |route: &Route| route.qos.transient_local;
+        if let (Backend::Zenoh(_), Some(route)) = (&backend, routes.iter().find(|route| is_late(route))) {
+            let why =
+                "`qos.durability` is volatile over zenoh: publish again what is for those who come later";
+            return Err(source.wrong(0, &format!("route {:?}: {why}", route.name)));
         }
         if file.domain.is_some_and(|domain| domain > 232) {
             return Err(source.wrong(0, "`domain` is from 0 to 232"));
         }
-        Ok(Self { domain: file.domain.unwrap_or(0), interfaces, end, routes })
+        Ok(Self { domain: file.domain.unwrap_or(0), backend, end, routes })
+    }
+}
+
+fn backend(
+    name: BackendName,
+    interfaces: Option<Vec<IpAddr>>,
+    router: Option<String>,
+) -> Result<Backend, String> {
+    match (name, interfaces, router) {
+        (BackendName::Dds, None, None) => Ok(Backend::Dds(vec![IpAddr::from([127, 0, 0, 1])])),
+        (BackendName::Dds, Some(interfaces), None) if !interfaces.is_empty() => Ok(Backend::Dds(interfaces)),
+        (BackendName::Dds, Some(_), None) => {
+            Err("`interfaces` is empty: list the addresses on which ROS 2 is spoken, such as \"127.0.0.1\""
+                .into())
+        }
+        (BackendName::Dds, _, Some(_)) => Err("`router` is of zenoh: say `backend = \"zenoh\"`".into()),
+        (BackendName::Zenoh, Some(_), _) => {
+            Err("`interfaces` are DDS's; zenoh speaks with its `router` alone".into())
+        }
+        (BackendName::Zenoh, None, router) => {
+            Ok(Backend::Zenoh(router.unwrap_or_else(|| "tcp/127.0.0.1:7447".to_owned())))
+        }
     }
 }
 

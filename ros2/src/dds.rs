@@ -15,14 +15,9 @@ use rustdds::{
     QosPolicyBuilder, RTPSEntity, RepresentationIdentifier, StatusEvented, Topic, TopicKind,
 };
 
+use crate::backend::{self, Publish, Sink, Tell, other_type, type_name};
 use crate::cdr::HEADER;
 use crate::config::Qos;
-
-/// Takes a message, its four bytes of encoding included; `None`: one came that cannot be read.
-pub(crate) type Sink = Box<dyn FnMut(Option<&[u8]>) + Send>;
-
-/// What is told of topics: the topic, and what is wrong with it.
-pub(crate) type Tell = Arc<dyn Fn(&str, String) + Send + Sync>;
 
 #[derive(Clone, Debug)]
 struct Opaque(Bytes);
@@ -82,18 +77,20 @@ fn topic_name(topic: &str) -> String {
     format!("rt{topic}")
 }
 
-/// As rmw has it: `sensor_msgs/msg/Joy` is `sensor_msgs::msg::dds_::Joy_`.
-fn type_name(kind: &str) -> String {
-    let (package, name) = kind.rsplit_once('/').unwrap_or(("", kind));
-    format!("{}::dds_::{name}_", package.replace('/', "::"))
-}
-
 /// One participant of a domain, with a thread that reads.
 pub(crate) struct Participant {
     domain: DomainParticipant,
     readers: Vec<(DataReader<Opaque, Adapter>, Sink)>,
     writers: Vec<(GUID, Arc<AtomicUsize>)>,
-    topics: Vec<(String, String)>,
+    ends: Vec<End>,
+}
+
+/// A writer or a reader of ours.
+struct End {
+    guid: GUID,
+    topic: String,
+    /// As on the wire.
+    kind: String,
 }
 
 /// Writes one topic.
@@ -102,17 +99,14 @@ pub(crate) struct Publisher {
     subscribers: Arc<AtomicUsize>,
 }
 
-impl Publisher {
-    /// # Errors
-    /// When it was not taken.
-    pub(crate) fn publish(&self, message: &[u8]) -> Result<(), String> {
+impl Publish for Publisher {
+    fn publish(&self, message: &[u8]) -> Result<(), String> {
         let body = message.strip_prefix(&HEADER[..]).ok_or("it is no CDR little endian")?;
         let body = Bytes::copy_from_slice(body);
         self.writer.write(Opaque(body), None).map_err(|error| error.to_string())
     }
 
-    /// How many subscribers it has, kept up to date.
-    pub(crate) fn subscribers(&self) -> Arc<AtomicUsize> {
+    fn subscribers(&self) -> Arc<AtomicUsize> {
         Arc::clone(&self.subscribers)
     }
 }
@@ -127,66 +121,31 @@ impl Participant {
     pub(crate) fn new(domain: u16, interfaces: &[IpAddr]) -> Result<Self, String> {
         let builder = DomainParticipantBuilder::new(domain).with_only_networks(interfaces.iter().copied());
         let domain = builder.build().map_err(failed)?;
-        Ok(Self { domain, readers: Vec::new(), writers: Vec::new(), topics: Vec::new() })
+        Ok(Self { domain, readers: Vec::new(), writers: Vec::new(), ends: Vec::new() })
     }
 
     fn topic(
-        &mut self,
+        &self,
         topic: &str,
         kind: &str,
         qos: Qos,
         reliable: bool,
     ) -> Result<(Topic, QosPolicies), String> {
-        let (name, kind, qos) = (topic_name(topic), type_name(kind), policies(qos, reliable));
-        let made =
-            self.domain.create_topic(name.clone(), kind.clone(), &qos, TopicKind::NoKey).map_err(failed)?;
-        self.topics.push((name, kind));
-        Ok((made, qos))
+        let qos = policies(qos, reliable);
+        let made = self.domain.create_topic(topic_name(topic), type_name(kind), &qos, TopicKind::NoKey);
+        Ok((made.map_err(failed)?, qos))
     }
 
-    /// # Errors
-    /// When DDS refuses it.
-    pub(crate) fn publish(&mut self, topic: &str, kind: &str, qos: Qos) -> Result<Publisher, String> {
-        let (topic, qos) = self.topic(topic, kind, qos, qos.reliable.unwrap_or(true))?;
-        let publisher = self.domain.create_publisher(&qos).map_err(failed)?;
-        let writer =
-            publisher.create_datawriter_no_key::<Opaque, Adapter>(&topic, Some(qos)).map_err(failed)?;
-        let subscribers = Arc::<AtomicUsize>::default();
-        self.writers.push((writer.guid(), Arc::clone(&subscribers)));
-        Ok(Publisher { writer, subscribers })
+    fn add(&mut self, guid: GUID, topic: &str, kind: &str) {
+        self.ends.push(End { guid, topic: topic.to_owned(), kind: type_name(kind) });
     }
 
-    /// # Errors
-    /// When DDS refuses it.
-    pub(crate) fn subscribe(&mut self, topic: &str, kind: &str, qos: Qos, sink: Sink) -> Result<(), String> {
-        let (topic, qos) = self.topic(topic, kind, qos, qos.reliable.unwrap_or(false))?;
-        let subscriber = self.domain.create_subscriber(&qos).map_err(failed)?;
-        let reader =
-            subscriber.create_datareader_no_key::<Opaque, Adapter>(&topic, Some(qos)).map_err(failed)?;
-        self.readers.push((reader, sink));
-        Ok(())
-    }
-
-    /// Reads from here on, on a thread of its own.
-    ///
-    /// # Errors
-    /// When the system refuses it.
-    pub(crate) fn start(mut self, tell: Tell) -> Result<(), String> {
-        let poll = Poll::new().map_err(failed)?;
-        for (at, (reader, _)) in self.readers.iter_mut().enumerate() {
-            poll.registry().register(reader, Token(at), Interest::READABLE).map_err(failed)?;
-        }
-        let mut status = self.domain.status_listener();
-        let token = Token(self.readers.len());
-        poll.registry()
-            .register(status.as_status_source_mio1(), token, Interest::READABLE)
-            .map_err(failed)?;
-        let read = move || self.read(poll, &status, &tell);
-        std::thread::Builder::new().name("dds".to_owned()).spawn(read).map_err(failed)?;
-        Ok(())
-    }
-
-    fn read(mut self, mut poll: Poll, status: &rustdds::DomainParticipantStatusListener, tell: &Tell) {
+    fn read(
+        mut self: Box<Self>,
+        mut poll: Poll,
+        status: &rustdds::DomainParticipantStatusListener,
+        tell: &Tell,
+    ) {
         let mut events = Events::with_capacity(64);
         let mut matched = Vec::new();
         loop {
@@ -221,11 +180,11 @@ impl Participant {
             Event::WriterDetected { writer } => {
                 self.compare(&writer.topic_name, &writer.type_name, "a publisher", tell)
             }
-            Event::RemoteWriterQosIncompatible { .. } | Event::RemoteReaderQosIncompatible { .. } => {
-                tell(
-                    "",
-                    "the quality of service of a peer's end does not fit: set the route's `qos`".to_owned(),
-                );
+            Event::RemoteWriterQosIncompatible { local_reader, .. } => {
+                self.misfit(local_reader, "a publisher", tell);
+            }
+            Event::RemoteReaderQosIncompatible { local_writer, .. } => {
+                self.misfit(local_writer, "a subscriber", tell);
             }
             _ => {}
         }
@@ -236,12 +195,55 @@ impl Participant {
     }
 
     fn compare(&self, topic: &str, kind: &str, who: &str, tell: &Tell) {
-        if let Some((_, expected)) = self.topics.iter().find(|(name, known)| name == topic && known != kind) {
-            let why = format!(
-                "{who} has type {kind}, and the route {expected}: correct the route's `type`, or the program"
-            );
-            tell(topic.strip_prefix("rt").unwrap_or(topic), why);
+        let Some(topic) = topic.strip_prefix("rt") else { return };
+        if let Some(end) = self.ends.iter().find(|end| end.topic == topic && end.kind != kind) {
+            tell(topic, other_type(who, kind, &end.kind));
         }
+    }
+
+    fn misfit(&self, own: GUID, who: &str, tell: &Tell) {
+        for end in self.ends.iter().filter(|end| end.guid == own) {
+            tell(&end.topic, format!("the quality of service of {who} does not fit: set the route's `qos`"));
+        }
+    }
+}
+
+impl backend::Participant for Participant {
+    fn publish(&mut self, topic: &str, kind: &str, qos: Qos) -> Result<Box<dyn Publish>, String> {
+        let (made, qos) = self.topic(topic, kind, qos, qos.reliable.unwrap_or(true))?;
+        let publisher = self.domain.create_publisher(&qos).map_err(failed)?;
+        let writer =
+            publisher.create_datawriter_no_key::<Opaque, Adapter>(&made, Some(qos)).map_err(failed)?;
+        let subscribers = Arc::<AtomicUsize>::default();
+        self.writers.push((writer.guid(), Arc::clone(&subscribers)));
+        self.add(writer.guid(), topic, kind);
+        Ok(Box::new(Publisher { writer, subscribers }))
+    }
+
+    fn subscribe(&mut self, topic: &str, kind: &str, qos: Qos, sink: Sink) -> Result<(), String> {
+        let (made, qos) = self.topic(topic, kind, qos, qos.reliable.unwrap_or(false))?;
+        let subscriber = self.domain.create_subscriber(&qos).map_err(failed)?;
+        let reader =
+            subscriber.create_datareader_no_key::<Opaque, Adapter>(&made, Some(qos)).map_err(failed)?;
+        self.add(reader.guid(), topic, kind);
+        self.readers.push((reader, sink));
+        Ok(())
+    }
+
+    /// Reads from here on too.
+    fn start(mut self: Box<Self>, tell: Tell) -> Result<(), String> {
+        let poll = Poll::new().map_err(failed)?;
+        for (at, (reader, _)) in self.readers.iter_mut().enumerate() {
+            poll.registry().register(reader, Token(at), Interest::READABLE).map_err(failed)?;
+        }
+        let mut status = self.domain.status_listener();
+        let token = Token(self.readers.len());
+        poll.registry()
+            .register(status.as_status_source_mio1(), token, Interest::READABLE)
+            .map_err(failed)?;
+        let read = move || self.read(poll, &status, &tell);
+        std::thread::Builder::new().name("dds".to_owned()).spawn(read).map_err(failed)?;
+        Ok(())
     }
 }
 

@@ -1,5 +1,6 @@
 //! `taut-ros2 bridge.toml`: topics of ROS 2 over a session, beside the robot or the operator. No ROS is needed.
 
+mod backend;
 mod bridge;
 mod cdr;
 mod clock;
@@ -8,6 +9,8 @@ mod dds;
 mod motion;
 mod output;
 mod report;
+mod rmw_zenoh;
+mod type_hash;
 
 use std::path::PathBuf;
 use std::process::ExitCode;

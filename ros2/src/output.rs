@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use taut::{Failure, Joints, RobotDevice, State, StopCause, Twist};
 
+use crate::backend::Publish;
 use crate::clock;
 use crate::config::{JointRange, MotionLimits, Moving, OnStop};
-use crate::dds::Publisher;
 use crate::motion::Motion;
 
 /// What is measured counts for so long.
@@ -58,14 +58,14 @@ impl Shared {
 impl Output {
     /// # Errors
     /// When the system refuses a thread.
-    pub(crate) fn start(moving: Moving, publisher: Publisher) -> Result<Self, String> {
+    pub(crate) fn start(moving: Moving, publisher: Box<dyn Publish>) -> Result<Self, String> {
         let state = Written { order: Order::Nothing, is_new: false, moves: false, measured: None };
         let shared =
             Shared { state: Mutex::new(state), changed: Condvar::new(), failed: AtomicBool::new(false) };
         let subscribers = publisher.subscribers();
         let output = Self { shared: Arc::new(shared), moving: Arc::new(moving), subscribers };
         let own = output.clone();
-        let write = move || own.write(&publisher);
+        let write = move || own.write(publisher.as_ref());
         std::thread::Builder::new()
             .name("motion".to_owned())
             .spawn(write)
@@ -83,7 +83,7 @@ impl Output {
         measured.filter(|(at, _)| clock::now().duration_since(*at) < MEASURED_FOR).map(|(_, motion)| motion)
     }
 
-    fn write(&self, publisher: &Publisher) {
+    fn write(&self, publisher: &dyn Publish) {
         let mut state = self.shared.lock();
         loop {
             let now = clock::now();

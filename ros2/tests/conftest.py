@@ -1,4 +1,4 @@
-"""Two bridges and independent DDS peers, in a network namespace of their own: nothing leaves it."""
+"""Two bridges and independent peers, in a network namespace of their own: nothing leaves it."""
 import json
 import os
 import queue
@@ -7,22 +7,16 @@ import threading
 import time
 
 import pytest
+from peers import Dds, Zenoh
 
 PROGRAM = os.environ.get("TAUT_ROS2", "taut-ros2")
 PATIENCE = 30
-CYCLONE = (
-    '<CycloneDDS><Domain id="any"><General><Interfaces><NetworkInterface name="lo"/></Interfaces>'
-    "<AllowMulticast>false</AllowMulticast></General><Discovery><ParticipantIndex>auto</ParticipantIndex>"
-    '<MaxAutoParticipantIndex>20</MaxAutoParticipantIndex><Peers><Peer address="127.0.0.1"/></Peers></Discovery>'
-    "</Domain></CycloneDDS>"
-)
-os.environ.setdefault("CYCLONEDDS_URI", CYCLONE)
-
-
 class Bridge:
     """A process that tells what happens as lines of JSON."""
 
-    def __init__(self, file):
+    def __init__(self, file, started):
+        self.file, self.started = file, started
+        started.append(self)
         self.process = subprocess.Popen(
             [PROGRAM, "--json", file], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
@@ -45,18 +39,36 @@ class Bridge:
         self.process.stdin.write(line + "\n")
         self.process.stdin.flush()
 
+    def again(self):
+        """After it was killed: on the port where it was."""
+        self.file.write_text(self.file.read_text().replace("127.0.0.1:0", self.address))
+        return Bridge(self.file, self.started)
+
     def kill(self):
         self.process.kill()
         self.process.wait()
 
 
+@pytest.fixture(scope="session")
+def zenoh(tmp_path_factory):
+    return Zenoh(tmp_path_factory.mktemp("messages"))
+
+
+@pytest.fixture(params=["dds", "zenoh"])
+def ros(request):
+    """How ROS 2 is spoken, and a peer that speaks so."""
+    peer = Dds() if request.param == "dds" else request.getfixturevalue("zenoh")
+    yield peer
+    peer.close()
+
+
 @pytest.fixture
-def bridges(tmp_path):
+def bridges(tmp_path, ros):
     """Starts a robot's bridge in domain 1 and an operator's in domain 2, with these routes."""
     running = []
 
     def start(routes, operator_routes=None):
-        keys = {}
+        keys, speaks = {}, ros.keys
         for end in ("robot", "operator"):
             folder = tmp_path / end
             folder.mkdir(mode=0o700)
@@ -65,19 +77,19 @@ def bridges(tmp_path):
             keys[end] = said["fingerprint"]
         robot = tmp_path / "robot" / "bridge.toml"
         robot.write_text(
-            f'domain = 1\n[robot]\nlisten = "127.0.0.1:0"\nidentity = "key"\nstops = "stops"\n'
+            f'{speaks}domain = 1\n[robot]\nlisten = "127.0.0.1:0"\nidentity = "key"\nstops = "stops"\n'
             f'watchdog = "500ms"\ntrust = "{keys["operator"]}"\n{routes}'
         )
-        running.append(Bridge(robot))
-        address = running[0].until("listening")["address"]
+        robot = Bridge(robot, running)
+        address = robot.address = robot.until("listening")["address"]
         operator = tmp_path / "operator" / "bridge.toml"
         operator.write_text(
-            f'domain = 2\n[operator]\nconnect = "{address}"\nidentity = "key"\n'
+            f'{speaks}domain = 2\n[operator]\nconnect = "{address}"\nidentity = "key"\n'
             f'trust = "{keys["robot"]}"\n{operator_routes or routes}'
         )
-        running.append(Bridge(operator))
-        running[1].until("connected")
-        return running[0], running[1]
+        operator = Bridge(operator, running)
+        operator.until("connected")
+        return robot, operator
 
     yield start
     for bridge in running:

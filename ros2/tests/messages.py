@@ -1,14 +1,8 @@
-"""Types of ROS 2 as an independent DDS has them."""
+"""Types of ROS 2 that the peers write and read."""
 from dataclasses import dataclass
 
-from cyclonedds.core import Policy, Qos
-from cyclonedds.domain import DomainParticipant
 from cyclonedds.idl import IdlStruct
 from cyclonedds.idl.types import float64, int32, sequence, uint32
-from cyclonedds.pub import DataWriter
-from cyclonedds.sub import DataReader
-from cyclonedds.topic import Topic
-from cyclonedds.util import duration
 
 
 @dataclass
@@ -51,23 +45,43 @@ class TwistStamped(IdlStruct, typename="geometry_msgs.msg.dds_.TwistStamped_"):
     twist: Twist
 
 
-def qos(reliable):
-    if reliable:
-        return Qos(Policy.Reliability.Reliable(duration(milliseconds=100)), Policy.History.KeepLast(1000))
-    return Qos(Policy.Reliability.BestEffort, Policy.History.KeepLast(1000))
-
-
-def writer(domain, topic, kind, reliable=True):
-    return DataWriter(domain, Topic(domain, "rt" + topic, kind), qos=qos(reliable))
-
-
-def reader(domain, topic, kind, reliable=True):
-    return DataReader(domain, Topic(domain, "rt" + topic, kind), qos=qos(reliable))
-
-
 def stamped(number=0, frame="base"):
     return Header(Time(number // 10**9, number % 10**9), frame)
 
 
-def participant(domain):
-    return DomainParticipant(domain)
+@dataclass
+class TimeReference(IdlStruct, typename="sensor_msgs.msg.dds_.TimeReference_"):
+    header: Header
+    time_ref: Time
+    source: str
+
+
+@dataclass
+class Duration(IdlStruct, typename="builtin_interfaces.msg.dds_.Duration_"):
+    sec: int32
+    nanosec: uint32
+
+
+@dataclass
+class JointJog(IdlStruct, typename="control_msgs.msg.dds_.JointJog_"):
+    header: Header
+    joint_names: sequence[str]
+    displacements: sequence[float64]
+    velocities: sequence[float64]
+    duration: float64
+
+
+@dataclass
+class JointTrajectoryPoint(IdlStruct, typename="trajectory_msgs.msg.dds_.JointTrajectoryPoint_"):
+    positions: sequence[float64]
+    velocities: sequence[float64]
+    accelerations: sequence[float64]
+    effort: sequence[float64]
+    time_from_start: Duration
+
+
+@dataclass
+class JointTrajectory(IdlStruct, typename="trajectory_msgs.msg.dds_.JointTrajectory_"):
+    header: Header
+    joint_names: sequence[str]
+    points: sequence[JointTrajectoryPoint]

@@ -334,6 +334,12 @@ impl RouteSpec {
 }
 
 impl Route {
+    /// Whether the robot moves by this topic: what it is told, or where it measures itself.
+    pub(crate) fn moves_by(&self, topic: &str) -> bool {
+        let measures = |moving: &Moving| moving.measured.as_deref() == Some(topic);
+        self.moving.as_ref().is_some_and(|moving| self.topic == topic || measures(moving))
+    }
+
     /// Its channel, as both ends declare it.
     pub(crate) fn channel(&self) -> Channel {
         let channel = if self.moving.is_some() {

@@ -1,0 +1,336 @@
+//! ROS 2 as `rmw_zenoh` speaks it over a zenoh router: key expressions, attachments and liveliness tokens (its `docs/design.md`), payloads
+//! opaque. There is no quality of service that peers could disagree on.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use zenoh::handlers::{FifoChannel, FifoChannelHandler};
+use zenoh::liveliness::LivelinessToken;
+use zenoh::pubsub::Subscriber;
+use zenoh::qos::{CongestionControl, Priority};
+use zenoh::sample::{Sample, SampleKind};
+use zenoh::{Session, Wait};
+
+use crate::backend::{self, Publish, Sink, Tell, other_type, type_name};
+use crate::cdr::HEADER;
+use crate::clock;
+use crate::config::Qos;
+use crate::type_hash::{self, UNSUPPORTED};
+
+/// Peers' ends on our topics that are kept in mind at most.
+const MAX_PEERS: usize = 4_096;
+/// Changes of the graph that wait for our thread.
+const CHANGES: usize = 1_024;
+
+fn failed(error: impl std::fmt::Display) -> String {
+    format!("zenoh: {error}")
+}
+
+/// What of a publisher changes while others use it.
+struct Declared {
+    publisher: zenoh::pubsub::Publisher<'static>,
+    number: i64,
+    gid: [u8; 16],
+}
+
+#[derive(Default)]
+struct Outlet {
+    /// Until the hash of its type is known there is none.
+    declared: Mutex<Option<Declared>>,
+    subscribers: Arc<AtomicUsize>,
+}
+
+impl Outlet {
+    fn lock(&self) -> MutexGuard<'_, Option<Declared>> {
+        self.declared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Publish for Arc<Outlet> {
+    fn publish(&self, message: &[u8]) -> Result<(), String> {
+        let mut declared = self.lock();
+        let declared =
+            declared.as_mut().ok_or("nobody has told the hash of its type yet: start a subscriber")?;
+        declared.number += 1;
+        let time = i64::try_from(clock::since_1970().as_nanos()).unwrap_or(i64::MAX);
+        let mut attachment = [0; 33];
+        attachment[..8].copy_from_slice(&declared.number.to_le_bytes());
+        attachment[8..16].copy_from_slice(&time.to_le_bytes());
+        attachment[16] = 16;
+        attachment[17..].copy_from_slice(&declared.gid);
+        declared.publisher.put(message).attachment(&attachment[..]).wait().map_err(failed)
+    }
+
+    fn subscribers(&self) -> Arc<AtomicUsize> {
+        Arc::clone(&self.subscribers)
+    }
+}
+
+/// A publisher or a subscriber of ours.
+struct End {
+    topic: String,
+    /// As on the wire.
+    kind: String,
+    qos: Qos,
+    entity: u32,
+    /// Computed, or learned from the first peer; peers with another one have another definition.
+    hash: Option<String>,
+    /// What it was declared with.
+    spoken: Option<String>,
+    token: Option<LivelinessToken>,
+    outlet: Option<Arc<Outlet>>,
+}
+
+/// A publisher or a subscriber of a peer, as its token tells.
+#[derive(Clone, Debug, PartialEq)]
+struct Peer {
+    session: String,
+    is_publisher: bool,
+    topic: String,
+    kind: String,
+    hash: String,
+}
+
+impl Peer {
+    /// `@ros2_lv/DOMAIN/SESSION/NODE/ENTITY/MP|MS/ENCLAVE/NAMESPACE/NODE_NAME/TOPIC/TYPE/HASH/QOS`
+    fn read(token: &str) -> Option<Self> {
+        let parts: Vec<&str> = token.split('/').collect();
+        let [_, _, session, _, _, what @ ("MP" | "MS"), _, _, _, topic, kind, hash, _] = parts[..] else {
+            return None;
+        };
+        Some(Self {
+            session: session.to_owned(),
+            is_publisher: what == "MP",
+            topic: topic.replace('%', "/"),
+            kind: kind.to_owned(),
+            hash: hash.to_owned(),
+        })
+    }
+
+    const fn who(&self) -> &'static str {
+        if self.is_publisher { "a publisher" } else { "a subscriber" }
+    }
+}
+
+impl End {
+    /// Its token's quality of service: what is rmw's default is left out.
+    fn quality(&self) -> String {
+        let default = self.outlet.is_some();
+        let reliability = if self.qos.reliable.unwrap_or(default) { "" } else { "2" };
+        format!("{reliability}::,{}:,:,:,,", self.qos.depth)
+    }
+
+    fn declare(&mut self, session: &Session, domain: u16, hash: &str) -> Result<(), String> {
+        let zid = session.zid();
+        let (kind, topic) = (&self.kind, self.topic.replace('/', "%"));
+        if let Some(outlet) = &self.outlet {
+            let key = format!("{domain}/{}/{kind}/{hash}", self.topic.trim_start_matches('/'));
+            // What is kept whole waits for a slow peer; of the rest the next one matters more.
+            let waits = self.qos.reliable == Some(true) && self.qos.depth > 1;
+            let congestion = if waits { CongestionControl::Block } else { CongestionControl::Drop };
+            let publisher = session.declare_publisher(key).congestion_control(congestion);
+            let publisher = publisher.priority(Priority::RealTime).express(true).wait().map_err(failed)?;
+            let mut gid = zid.to_le_bytes();
+            gid.iter_mut().zip(self.entity.to_le_bytes()).for_each(|(byte, own)| *byte ^= own);
+            *outlet.lock() = Some(Declared { publisher, number: 0, gid });
+        }
+        let what = if self.outlet.is_some() { "MP" } else { "MS" };
+        let (entity, quality) = (self.entity, self.quality());
+        let token =
+            format!("@ros2_lv/{domain}/{zid}/0/{entity}/{what}/%/%/taut/{topic}/{kind}/{hash}/{quality}");
+        self.token = Some(session.liveliness().declare_token(token).wait().map_err(failed)?);
+        self.spoken = Some(hash.to_owned());
+        Ok(())
+    }
+
+    fn is_of(&self, peer: &Peer) -> bool {
+        self.topic == peer.topic
+    }
+
+    /// What is wrong with a peer on this topic.
+    fn compare(&self, peer: &Peer) -> Option<String> {
+        if peer.kind != self.kind {
+            return Some(other_type(peer.who(), &peer.kind, &self.kind));
+        }
+        let expected = self.hash.as_ref().filter(|expected| !fits(expected, &peer.hash))?;
+        let why = "update the package of its messages";
+        Some(format!(
+            "{} has another definition of {} ({}, expected {expected}): {why}",
+            peer.who(),
+            self.kind,
+            peer.hash
+        ))
+    }
+}
+
+fn fits(expected: &str, found: &str) -> bool {
+    found == expected || found == UNSUPPORTED
+}
+
+/// A session with the router.
+pub(crate) struct Participant {
+    session: Session,
+    domain: u16,
+    ends: Vec<End>,
+    /// Dropped, they would end.
+    subscribers: Vec<Subscriber<()>>,
+    node: LivelinessToken,
+}
+
+impl Participant {
+    /// # Errors
+    /// When no router answers.
+    pub(crate) fn new(domain: u16, router: &str) -> Result<Self, String> {
+        let mut config = zenoh::Config::default();
+        let endpoints = serde_json::json!([router]).to_string();
+        let settings = [
+            ("mode", "\"client\""),
+            ("connect/endpoints", &endpoints),
+            ("listen/endpoints", "[]"),
+            ("scouting/multicast/enabled", "false"),
+            ("scouting/gossip/enabled", "false"),
+        ];
+        for (key, value) in settings {
+            config.insert_json5(key, value).map_err(failed)?;
+        }
+        let session = zenoh::open(config).wait().map_err(|error| {
+            let what = "start one (`ros2 run rmw_zenoh_cpp rmw_zenohd`), or correct `router`";
+            format!("no zenoh router answers at {router}: {what} ({error})")
+        })?;
+        let node = format!("@ros2_lv/{domain}/{}/0/0/NN/%/%/taut", session.zid());
+        let node = session.liveliness().declare_token(node).wait().map_err(failed)?;
+        Ok(Self { session, domain, ends: Vec::new(), subscribers: Vec::new(), node })
+    }
+
+    fn add(
+        &mut self,
+        topic: &str,
+        kind: &str,
+        qos: Qos,
+        outlet: Option<Arc<Outlet>>,
+    ) -> Result<&End, String> {
+        let hash = type_hash::of(kind);
+        let entity = self.ends.len() as u32 + 1;
+        let (topic, kind) = (topic.to_owned(), type_name(kind));
+        let mut end = End { topic, kind, qos, entity, hash: hash.clone(), spoken: None, token: None, outlet };
+        if let Some(hash) = hash {
+            end.declare(&self.session, self.domain, &hash)?;
+        }
+        Ok(self.ends.push_mut(end))
+    }
+
+    fn watch(mut self, graph: &Subscriber<FifoChannelHandler<Sample>>, tell: &Tell) {
+        let own = self.session.zid().to_string();
+        let mut peers = BTreeMap::new();
+        while let Ok(change) = graph.recv() {
+            let token = change.key_expr().as_str();
+            let Some(peer) = Peer::read(token).filter(|peer| peer.session != own) else { continue };
+            if !self.ends.iter().any(|end| end.is_of(&peer)) {
+                continue;
+            }
+            if change.kind() == SampleKind::Delete {
+                peers.remove(token);
+            } else if !peers.contains_key(token) {
+                if peers.len() == MAX_PEERS {
+                    tell(&peer.topic, format!("more than {MAX_PEERS} publishers and subscribers: end some"));
+                    continue;
+                }
+                self.meet(&peer, tell);
+                peers.insert(token.to_owned(), peer);
+            }
+            for end in &self.ends {
+                let Some(outlet) = &end.outlet else { continue };
+                let is_heard = |peer: &&Peer| {
+                    !peer.is_publisher
+                        && end.is_of(peer)
+                        && peer.kind == end.kind
+                        && Some(&peer.hash) == end.spoken.as_ref()
+                };
+                outlet.subscribers.store(peers.values().filter(is_heard).count(), Ordering::Release);
+            }
+        }
+        drop((self.node, self.subscribers));
+    }
+
+    /// A new one: is it of our type? From it the hash is learned.
+    fn meet(&mut self, peer: &Peer, tell: &Tell) {
+        for end in self.ends.iter_mut().filter(|end| end.is_of(peer)) {
+            if let Some(why) = end.compare(peer) {
+                tell(&peer.topic, why);
+                continue;
+            }
+            if end.hash.is_none() && peer.hash != UNSUPPORTED {
+                end.hash = Some(peer.hash.clone());
+            }
+            let is_subscriber = end.outlet.is_some() && !peer.is_publisher;
+            let is_other = end.spoken.as_ref() != Some(&peer.hash);
+            // Subscribers hear only what is spoken with their hash.
+            if end.spoken.is_none() || is_subscriber && is_other {
+                if let Err(why) = end.declare(&self.session, self.domain, &peer.hash) {
+                    tell(&peer.topic, why);
+                }
+            }
+        }
+    }
+}
+
+impl backend::Participant for Participant {
+    fn publish(&mut self, topic: &str, kind: &str, qos: Qos) -> Result<Box<dyn Publish>, String> {
+        let outlet = Arc::new(Outlet::default());
+        self.add(topic, kind, qos, Some(Arc::clone(&outlet)))?;
+        Ok(Box::new(outlet))
+    }
+
+    fn subscribe(&mut self, topic: &str, kind: &str, qos: Qos, sink: Sink) -> Result<(), String> {
+        let end = self.add(topic, kind, qos, None)?;
+        let expected = end.hash.clone();
+        let key = format!("{}/{}/{}/*", self.domain, topic.trim_start_matches('/'), type_name(kind));
+        let sink = Mutex::new(sink);
+        let take = move |sample: Sample| {
+            let mut sink = sink.lock().unwrap_or_else(PoisonError::into_inner);
+            let hash = sample.key_expr().as_str().rsplit('/').next().unwrap_or_default();
+            if expected.as_ref().is_some_and(|expected| !fits(expected, hash)) {
+                return sink(None);
+            }
+            match &*sample.payload().to_bytes() {
+                message if message.starts_with(&HEADER) => sink(Some(message)),
+                // The last two bytes are options of the encoding.
+                [0, 1, _, _, body @ ..] => sink(Some(&[&HEADER, body].concat())),
+                _ => sink(None),
+            }
+        };
+        self.subscribers.push(self.session.declare_subscriber(key).callback(take).wait().map_err(failed)?);
+        Ok(())
+    }
+
+    fn start(self: Box<Self>, tell: Tell) -> Result<(), String> {
+        let all = format!("@ros2_lv/{}/**", self.domain);
+        let graph = self.session.liveliness().declare_subscriber(all).history(true);
+        let graph = graph.with(FifoChannel::new(CHANGES)).wait().map_err(failed)?;
+        let watch = move || self.watch(&graph, &tell);
+        std::thread::Builder::new().name("zenoh".to_owned()).spawn(watch).map_err(failed)?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_tells_topic_type_and_hash() {
+        let token = "@ros2_lv/2/aac3/0/10/MS/%/%/listener/%arm%state/std_msgs::msg::dds_::String_/RIHS01_df/::,10:,:,:,,";
+        let peer = Peer::read(token).unwrap();
+        assert_eq!((peer.is_publisher, &*peer.topic), (false, "/arm/state"));
+        assert_eq!((&*peer.kind, &*peer.hash), ("std_msgs::msg::dds_::String_", "RIHS01_df"));
+        assert_eq!(Peer::read("@ros2_lv/2/aac3/0/0/NN/%/%/listener"), None);
+        assert_eq!(Peer::read(&token.replace("MS", "SS")), None);
+    }
+
+    #[test]
+    fn a_distribution_without_hashes_fits_every_type() {
+        assert!(fits("RIHS01_a", "RIHS01_a") && fits("RIHS01_a", UNSUPPORTED));
+        assert!(!fits("RIHS01_a", "RIHS01_b"));
+    }
+}

@@ -1,0 +1,220 @@
+"""Topics between two domains over a session, by DDS and by zenoh."""
+import json
+import os
+import time
+
+import pytest
+from messages import JointState, Twist, TwistStamped, Vector3, stamped
+
+NAMES = [f"joint{number}" for number in range(7)]
+BOTH_WAYS = """
+[[route]]
+topic = "/up"
+type = "sensor_msgs/msg/JointState"
+direction = "to_robot"
+keep = "KEEP"
+[[route]]
+topic = "/down"
+type = "sensor_msgs/msg/JointState"
+direction = "to_operator"
+keep = "KEEP"
+"""
+BASE = """
+[[route]]
+topic = "/cmd_vel"
+type = "geometry_msgs/msg/TwistStamped"
+direction = "to_robot"
+moves = true
+frame = "base"
+[limits.cmd_vel]
+linear_velocity = 0.3
+angular_velocity = 0.5
+linear_acceleration = 100.0
+angular_acceleration = 100.0
+"""
+
+
+def until(what, is_so, seconds=30):
+    end = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < end, what
+        time.sleep(0.005)
+
+
+@pytest.mark.parametrize("keep", ["reliable", "newest"])
+def test_joint_states_at_1_khz_there_and_back(ros, bridges, keep):
+    robot, operator = bridges(BOTH_WAYS.replace("KEEP", keep))
+    up, down = ros.writer(2, "/up", JointState), ros.reader(2, "/down", JointState)
+    echo_in, echo_out = ros.reader(1, "/up", JointState), ros.writer(1, "/down", JointState)
+    until("topics match", lambda: all(end.has_peer() for end in (up, down, echo_in, echo_out)))
+    count = int(os.environ.get("MESSAGES", "3000"))
+    trips, order, one_way = [], [], []
+
+    def send(number):
+        up.write(JointState(stamped(time.time_ns()), NAMES, [0.1] * 7, [0.0] * 7, [float(number)] * 7))
+
+    def turn():
+        for message in echo_in.take(64):
+            stamp = message.header.stamp
+            one_way.append(time.time_ns() - stamp.sec * 10**9 - stamp.nanosec)
+            echo_out.write(message)
+        for message in down.take(64):
+            stamp = message.header.stamp
+            trips.append(time.time_ns() - stamp.sec * 10**9 - stamp.nanosec)
+            order.append(message.effort[0])
+
+    def comes_back():
+        send(-1)
+        turn()
+        return order
+
+    until("the way is open", comes_back)
+    due = time.perf_counter()
+    for number in range(count):
+        send(number)
+        due += 0.001
+        while time.perf_counter() < due:
+            turn()
+    end = time.monotonic() + 5
+    while len([number for number in order if number >= 0]) < count and time.monotonic() < end:
+        turn()
+    order = [number for number in order if number >= 0]
+    trips, one_way = sorted(trips[-len(order) :]), sorted(one_way[-len(order) :])
+    figures = {
+        "keep": keep,
+        "sent": count,
+        "came back": len(order),
+        "there p50 ms": one_way[len(one_way) // 2] / 1e6,
+        "there and back p50 ms": trips[len(trips) // 2] / 1e6,
+        "there and back p99 ms": trips[len(trips) * 99 // 100] / 1e6,
+    }
+    fates = {}
+    for who, bridge in (("operator", operator), ("robot", robot)):
+        bridge.tell("status")
+        for _ in range(2):
+            route = bridge.until("route")
+            fates[f"{route['name']} at the {who}"] = route["messages"]
+    print(json.dumps(figures | fates))
+    assert order == sorted(set(order)), "in order, each once"
+    if keep == "reliable":
+        assert len(order) == count
+
+
+def moving(ros, bridges, routes=BASE):
+    robot, operator = bridges(routes)
+    told, hand = ros.reader(1, "/cmd_vel", TwistStamped), ros.writer(2, "/cmd_vel", TwistStamped)
+    until("topics match", lambda: hand.has_peer() and told.has_peer())
+    drive = lambda speed=1.0, frame="base": hand.write(  # noqa: E731
+        TwistStamped(stamped(frame=frame), Twist(Vector3(speed, 0.0, 0.0), Vector3(0.0, 0.0, 0.0)))
+    )
+    speeds = []
+
+    def moves():
+        operator.tell("resume")
+        for _ in range(20):
+            drive()
+            time.sleep(0.005)
+            speeds.extend(message.twist.linear.x for message in told.take(64))
+        return speeds and speeds[-1] > 0.29
+
+    until("the base moves", moves)
+    assert max(speeds) <= 0.3001, "within its limits"
+    return robot, operator, told, drive
+
+
+def comes_to_rest(told, drive=None):
+    speeds = []
+
+    def rests():
+        if drive:
+            drive()
+        speeds.extend(message.twist.linear.x for message in told.take(64))
+        return len(speeds) >= 3 and speeds[-3:] == [0.0] * 3
+
+    until("the base is told to rest", rests)
+
+
+def test_a_killed_operator_stops_the_base(ros, bridges):
+    robot, operator, told, _ = moving(ros, bridges)
+    operator.kill()
+    comes_to_rest(told)
+    assert robot.until("stopped")["cause"] in ("watchdog", "operator_left", "link_closed")
+
+
+def test_a_robots_bridge_that_is_ended_stops_the_base_first(ros, bridges):
+    robot, _, told, _ = moving(ros, bridges)
+    robot.tell("quit")
+    comes_to_rest(told)
+
+
+def test_a_message_that_is_refused_stops_the_base_and_says_why(ros, bridges):
+    robot, operator, told, drive = moving(ros, bridges)
+    drive(speed=float("nan"))
+    assert "not finite" in operator.until("refused")["why"]
+    # Before it moved it may have been stopped for another cause.
+    while robot.until("stopped")["cause"] != "emergency":
+        pass
+    # Whoever goes on driving moves nothing.
+    comes_to_rest(told, drive)
+
+
+def test_a_publisher_of_another_type_is_told_and_stops(ros, bridges):
+    _, operator = bridges(BASE)
+    _other = ros.writer(2, "/cmd_vel", JointState)
+    wrong = operator.until("wrong topic")
+    assert wrong["stops"] and wrong["topic"] == "/cmd_vel" and "JointState" in wrong["why"] and "correct" in wrong["why"]
+
+
+TWO = """
+[[route]]
+topic = "/joint_states"
+type = "sensor_msgs/msg/JointState"
+direction = "to_operator"
+"""
+
+
+def test_a_wrong_type_of_a_topic_that_moves_nothing_is_told_and_stops_nothing(ros, bridges):
+    robot, _, told, drive = moving(ros, bridges, BASE.replace("\n[limits", TWO + "[limits"))
+    _other = ros.writer(1, "/joint_states", TwistStamped)
+    wrong = robot.until("wrong topic")
+    assert (wrong["topic"], wrong["stops"]) == ("/joint_states", False) and "TwistStamped" in wrong["why"]
+    still_moves(told, drive)
+
+
+def test_a_quality_of_service_that_does_not_fit_is_told_by_its_topic(ros, bridges):
+    if not ros.has_quality:
+        pytest.skip("peers cannot disagree on it")
+    two = TWO + 'qos = { reliability = "reliable" }\n'
+    robot, _, told, drive = moving(ros, bridges, BASE.replace("\n[limits", two + "[limits"))
+    _other = ros.writer(1, "/joint_states", JointState, reliable=False)
+    wrong = robot.until("wrong topic")
+    assert (wrong["topic"], wrong["stops"]) == ("/joint_states", False) and "`qos`" in wrong["why"]
+    still_moves(told, drive)
+
+
+def still_moves(told, drive):
+    told.take(1000)
+    speeds = []
+
+    def moves():
+        drive()
+        speeds.extend(message.twist.linear.x for message in told.take(64))
+        return len(speeds) >= 20
+
+    until("the base still moves", moves)
+    assert speeds[-1] > 0.29
+
+
+def test_a_killed_robots_bridge_is_seen_by_the_operator_and_moves_nothing_when_it_is_back(ros, bridges):
+    robot, operator, told, drive = moving(ros, bridges)
+    robot.kill()
+    operator.until("disconnected")
+    again = robot.again()
+    again.until("listening")
+    operator.until("connected")
+    told.take(1000)
+    for _ in range(100):
+        drive()
+        time.sleep(0.005)
+    assert not [message for message in told.take(1000) if message.twist.linear.x], "nothing moves unasked"
+    assert not any(line["event"] == "moving" for line in again.said)

@@ -1,0 +1,42 @@
+"""What zenoh alone has: hashes of types, computed or learned."""
+import pytest
+from messages import Time, TimeReference, stamped
+from test_topics import until
+
+ROUTE = '[[route]]\ntopic = "/t{at}"\ntype = "{kind}"\ndirection = "{direction}"\n'
+KNOWN = """
+builtin_interfaces/msg/Time builtin_interfaces/msg/Duration std_msgs/msg/Header std_msgs/msg/String
+geometry_msgs/msg/Vector3 geometry_msgs/msg/Pose geometry_msgs/msg/Twist geometry_msgs/msg/TwistStamped
+geometry_msgs/msg/PoseStamped geometry_msgs/msg/WrenchStamped std_msgs/msg/Float64MultiArray sensor_msgs/msg/JointState
+sensor_msgs/msg/Joy sensor_msgs/msg/CompressedImage trajectory_msgs/msg/JointTrajectory
+""".split()
+
+
+pytestmark = pytest.mark.parametrize("ros", ["zenoh"], indirect=True)
+
+
+def test_hashes_of_types_are_those_that_others_compute(ros, bridges):
+    from rosbags.typesys import Stores, get_typestore
+
+    bridges("".join(ROUTE.format(at=at, kind=kind, direction="to_operator") for at, kind in enumerate(KNOWN)))
+    store = get_typestore(Stores.ROS2_JAZZY)
+    until("subscribers are there", lambda: len(ros.tokens(1)) == len(KNOWN))
+    for part in ros.tokens(1):
+        kind = KNOWN[int(part[9][2:])]
+        assert part[11] == store.hash_rihs01(kind), kind
+
+
+def test_the_hash_of_another_type_is_learned(ros, bridges):
+    bridges(ROUTE.format(at=0, kind="sensor_msgs/msg/TimeReference", direction="to_operator"))
+    told, robot = ros.reader(2, "/t0", TimeReference), ros.writer(1, "/t0", TimeReference)
+    got = []
+
+    def passes():
+        robot.write(TimeReference(stamped(), Time(7, 8), "clock"))
+        got.extend(told.take(1))
+        return got
+
+    until("it passes", passes)
+    assert (got[0].time_ref.sec, got[0].source) == (7, "clock")
+    hashes = {part[11] for domain in (1, 2) for part in ros.tokens(domain)}
+    assert hashes == {robot.publisher.type_hash}
