@@ -62,9 +62,9 @@ impl Camera {
     ) -> Result<(Self, CameraWords), String> {
         let wrong = |error: taut_video::VideoError| format!("--video {}: {error}", spec.name);
         let Source::Test(format) = spec.source;
-        let scene = Scene::new(format.width, format.height).map_err(wrong)?;
         let config = EncoderConfig::new(format.width, format.height, format.rate).rate(most);
         let encoder = Encoder::new(config).map_err(wrong)?;
+        let scene = Scene::new(format.width, format.height).map_err(wrong)?;
         let (sender, words) = sync_channel(WORDS);
         let missed = Arc::new(AtomicBool::new(false));
         let told = CameraWords { channel, ask, words: sender, missed: Arc::clone(&missed) };

@@ -1,5 +1,6 @@
 //! VP8 by libvpx, from picture to picture: through losses, at a rate, and against FFmpeg. Where taut was built without libvpx nothing of it
 //! can be tested, and that is said.
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 mod ffmpeg;
 
