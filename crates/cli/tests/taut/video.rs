@@ -19,7 +19,8 @@ traffic = { cbr = { rate = "1Mbit", packet = "150B" } }
 "#;
 
 /// Its number does not fit into so few pixels.
-const TOO_SMALL: &str = "robot --listen 127.0.0.1:0 --plaintext --transport udp --state none --video front=test:64x48";
+const TOO_SMALL: &str =
+    "robot --listen 127.0.0.1:0 --plaintext --transport udp --state none --video front=test:64x48";
 
 /// Built without libvpx taut says so, and how to get it; else `None`.
 fn skipped(world: &World) -> bool {
