@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 
-use taut_core::{Bitrate, Duration, Time};
+use taut_core::{Bitrate, Bytes, Duration, Time};
 use taut_io::Clock;
 use taut_media::picture::Ask;
 use taut_session::{ChannelEvent, ChannelId};
@@ -33,6 +33,8 @@ pub(crate) struct Camera {
     name: String,
     channel: ChannelId,
     most: Bitrate,
+    /// What the session has left, where that is known.
+    left: Option<Bitrate>,
     scene: Scene,
     encoder: Encoder,
     format: Format,
@@ -69,7 +71,7 @@ impl Camera {
         let missed = Arc::new(AtomicBool::new(false));
         let told = CameraWords { channel, ask, words: sender, missed: Arc::clone(&missed) };
         let name = spec.name.clone();
-        Ok((Self { name, channel, most, scene, encoder, format, words, missed }, told))
+        Ok((Self { name, channel, most, left: None, scene, encoder, format, words, missed }, told))
     }
 
     /// Starts its thread, which ends with the last of its [`CameraWords`]. `send` gives a message to the session: what was made when; false: it does
@@ -116,13 +118,14 @@ impl Camera {
                     let created = clock.now();
                     let made = self.encoder.encode(self.scene.draw(number));
                     // One that cannot be encoded is followed by a key frame.
-                    let sent = made.is_ok_and(|made| send(self.channel, created, made.payload));
-                    if !sent {
+                    let payload = made.map_or_else(|_| Vec::new(), |made| made.payload);
+                    let takes = self.takes(payload.len());
+                    if payload.is_empty() || !send(self.channel, created, payload) {
                         self.encoder.lost();
                     }
                     number += 1;
-                    // Where encoding takes longer than a period, pictures are left out instead of made late.
-                    while next <= created {
+                    // Pictures are left out where encoding takes longer than a period, and where one is longer than the session carries in that time.
+                    while next <= created || next + period <= created + takes {
                         next += period;
                     }
                 }
@@ -130,7 +133,14 @@ impl Camera {
         }
     }
 
+    /// How long the session is busy with so many bytes, as far as is known; a picture a second goes in any case.
+    fn takes(&self, bytes: usize) -> Duration {
+        let takes = self.left.map(|rate| rate.time_for(Bytes::new(bytes as u64)));
+        takes.unwrap_or(Duration::ZERO).min(Duration::from_secs(1))
+    }
+
     fn limit(&mut self, rate: Option<Bitrate>) {
+        self.left = rate;
         let rate = rate.map_or(self.most, |rate| rate.min(self.most));
         // One that is refused leaves the one before.
         let _ = self.encoder.set_bitrate(rate);

@@ -98,7 +98,8 @@ fn what_is_no_camera_is_refused_in_a_line() {
         ("--video front=webcam", "there is test"),
         ("--video front=test:640", "640x480@30"),
     ] {
-        let ended = world.taut(&format!("robot --listen 127.0.0.1:0 --trust x {arguments}"));
+        let ended =
+            world.taut(&format!("robot --listen 127.0.0.1:0 --plaintext --transport udp {arguments}"));
         assert_eq!(ended.status, 2, "{ended:?}");
         assert!(ended.err.contains(why), "{ended:?}");
     }
