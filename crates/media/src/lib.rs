@@ -8,6 +8,7 @@
 //! | [`gcc`]: how fast to send them | [`gcc::Reporter`]: which of them arrived |
 //! | [`Packetizer`]: frames into RTP packets | [`FrameAssembler`]: RTP packets into frames |
 //! | [`Repair`]: repetition, parity or a copy? [`Parity`] | [`JitterBuffer`]: even play-out |
+//! | [`picture`]: an encoded frame on a channel | [`picture::Ask`]: what its receiver lacks |
 //! | | [`opinion`]: what viewers would think of it |
 //!
 //! The bytes are those of [`taut_wire::rtp`]. All are sans-IO state machines with the verbs of [`taut_core`]; none reads
@@ -20,6 +21,7 @@ mod jitter_buffer;
 pub mod opinion;
 mod packing;
 mod parity;
+pub mod picture;
 mod repair;
 mod rtp;
 mod sampler;

@@ -51,6 +51,8 @@ mod sessions;
 #[cfg(test)]
 mod so101;
 #[cfg(test)]
+mod video;
+#[cfg(test)]
 mod wireshark;
 #[cfg(test)]
 mod world;

@@ -1,7 +1,7 @@
 //! What a channel is, as an end declares it, and what two ends agree on.
 
 use taut_core::{Bytes, Duration};
-use taut_media::Repair;
+use taut_media::{Repair, picture};
 use taut_wire::session::{
     ChannelKind, Declaration, Delivery, Direction, Encoding, HELLO_LEN, MAX_CHANNELS, MAX_HELLO_LEN, MAX_NAME,
 };
@@ -330,6 +330,8 @@ pub(super) struct Agreed {
     pub(super) largest: usize,
     /// The sender's.
     pub(super) repair: Repair,
+    /// Messages refer to those before them, as pictures do.
+    pub(super) refers_back: bool,
     /// The receiver's.
     pub(super) playout: Playout,
 }
@@ -380,6 +382,7 @@ pub(super) fn agree(own: &Channel, sends: bool, theirs: &[Declaration]) -> Resul
         rate_mhz: stricter(own.rate_mhz, other.rate_mhz),
         largest: own.largest.min(other.largest) as usize,
         repair,
+        refers_back: own.schema == picture::SCHEMA,
         playout,
     })
 }

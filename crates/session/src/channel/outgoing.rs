@@ -19,6 +19,8 @@ const KEPT: usize = 256;
 const KEPT_LARGEST: usize = 4;
 /// So many milliseconds' messages may be made at once.
 const AT_ONCE_MS: u64 = 100;
+/// A picture that comes later than this holds up those that refer to it for longer than a person overlooks: then it goes with parity, not again.
+const HELD_UP: Duration = Duration::from_millis(50);
 
 #[derive(Debug)]
 pub(super) struct Outgoing {
@@ -284,6 +286,7 @@ impl Outgoing {
         }
         let sent = now + pace(message.payload.len());
         let left = message.expires.map_or(Duration::MAX, |expires| expires.saturating_since(sent));
+        let left = if agreed.refers_back { left.min(HELD_UP) } else { left };
         let parts = part.map_or(1, |part| message.payload.len().div_ceil(part));
         let beside =
             Redundancy::new(agreed.repair.ahead(way().as_ref(), left, parts), &message.payload, part);

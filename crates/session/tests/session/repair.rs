@@ -48,6 +48,16 @@ fn stream(
     links: [Chain; 2],
     size: usize,
 ) -> (World<taut_transport::udp::Udp, Log>, Outcome) {
+    stream_every(MS * 20, channel, links, size)
+}
+
+/// The same, one every so often.
+fn stream_every(
+    period: Duration,
+    channel: Channel,
+    links: [Chain; 2],
+    size: usize,
+) -> (World<taut_transport::udp::Udp, Log>, Outcome) {
     let operator = OperatorConfig::new().channel(channel.clone()).unwrap();
     let robot = RobotConfig::new().channel(channel).unwrap();
     let mut world = World::new(udp, operator, robot, links, Log::default());
@@ -58,7 +68,7 @@ fn stream(
         world.robot.send(now, CAMERA, now, &payload(number, size)).unwrap();
         made += size as u64;
         world.drain();
-        let end = world.now + MS * 20;
+        let end = world.now + period;
         world.run_until(end);
     }
     let end = world.now + MS * 2_000;
@@ -196,4 +206,44 @@ fn of_a_frame_whose_part_is_lost_for_good_the_rest_does_not_go() {
     assert_eq!(fate, Some(DropCause::TooLate));
     let (bytes, fate) = sent(Repair::Repeat, 2_000);
     assert!(bytes > 60_000 && fate.is_none());
+}
+
+/// How old messages were that came, ms, sorted.
+fn ages(log: &Log) -> Vec<f64> {
+    let age = |event: &&ChannelEvent| match event {
+        ChannelEvent::Received { age: Some(age), .. } => Some(age.as_millis_f64()),
+        _ => None,
+    };
+    let mut ages: Vec<f64> = of_operator(log).iter().filter_map(age).collect();
+    ages.sort_by(f64::total_cmp);
+    ages
+}
+
+#[test]
+fn pictures_are_not_held_up_by_repetition_where_that_takes_longer_than_a_person_overlooks() {
+    let run = |round_trip: u64, percent: u64| {
+        let schema = taut_session::Schema::new("taut/Picture", taut_session::Encoding::Raw);
+        let camera = Channel::new("front", Direction::ToOperator, ChannelKind::Video, schema);
+        let (world, outcome) = stream_every(MS * 33, camera, lossy(MS * round_trip, percent, 7), 6_000);
+        let ages = ages(&world.observer);
+        let at = |share: f64| ages[((ages.len() - 1) as f64 * share) as usize];
+        let line = format!(
+            "{round_trip} ms, {percent} %: p50 {:.1}, p95 {:.1}, p99 {:.1} ms; {:.2} % came, {:.1} % beside",
+            at(0.5),
+            at(0.95),
+            at(0.99),
+            100.0 * outcome.delivered(),
+            100.0 * outcome.overhead()
+        );
+        println!("{line}");
+        (at(0.95), at(0.99), outcome)
+    };
+    let (_, _, lossless) = run(40, 0);
+    assert_eq!(lossless.robot.parity_bytes, 0, "without losses nothing goes beside pictures");
+    let (p95, p99, far) = run(40, 1);
+    assert!(far.robot.parity_bytes > 0 && far.delivered() > 0.99, "{:?}", far.robot);
+    assert!(p95 < 45.0 && p99 < 75.0, "{p95} {p99}");
+    let (_, p99, near) = run(8, 1);
+    assert!(near.robot.parity_bytes == 0 && near.robot.repeated > 0, "{:?}", near.robot);
+    assert!(near.delivered() > 0.99 && p99 < 50.0, "{p99}");
 }

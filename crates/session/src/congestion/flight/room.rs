@@ -1,6 +1,7 @@
 //! What can wait, where no window holds: as fast as what goes was measured to arrive, and beside others' as much as one of them.
 
 use taut_core::{Duration, Time};
+use taut_media::LossShare;
 
 use super::super::Arrived;
 
@@ -29,6 +30,7 @@ pub(super) struct Room {
     /// What was sent until here was sent before it shrank.
     shrunk: u64,
     slowed: u64,
+    losses: LossShare,
     /// When the last frame was to go, and its bytes.
     last: Time,
     last_bytes: f64,
@@ -59,6 +61,9 @@ const INITIAL: f64 = 4_380.0;
 /// Beside others frames go over the round trip by this much faster than evenly (RFC 9002 section 7.7).
 const PACING: f64 = 1.25;
 const LOSS: f64 = 0.7;
+/// Radios and long ways lose so much by chance: where nothing waits, a loss says no more than that. A queue that overflows without delay loses more as
+/// soon as the pace is beyond what the path carries (draft-ietf-rmcat-gcc-02 section 6 holds from 2 % and slows down from 10 %).
+const BY_CHANCE: f64 = 0.05;
 const FRAME: f64 = 1_000.0;
 /// Bytes per second: a frame each second, whatever was measured.
 const LEAST: f64 = FRAME;
@@ -93,6 +98,7 @@ impl Default for Room {
             limited: false,
             shrunk: 0,
             slowed: 0,
+            losses: LossShare::default(),
             last: Time::ZERO,
             last_bytes: 0.0,
             waits: false,
@@ -186,6 +192,7 @@ impl Room {
     /// A frame arrived: did it come further apart from those before than it was sent? `sent` bytes went until now, and chance does so
     /// much to the times of single frames.
     pub(super) fn arrived(&mut self, now: Time, frame: &Arrived, sent: u64, chance: Duration) {
+        self.losses.record(false);
         let way = frame.there.unwrap_or(frame.rtt.as_nanos() as i64);
         let arrived = way.saturating_add(frame.sent.as_nanos() as i64);
         let here = Span { place: frame.place, sent: frame.sent, arrived };
@@ -255,7 +262,10 @@ impl Room {
 
     /// The frame at `place` is lost, of all that were sent.
     pub(super) fn lost(&mut self, place: u64, sent: u64) {
-        if place > self.shrunk {
+        self.losses.record(true);
+        // Beside others a loss is everybody's signal, and where something waits it is ours.
+        let is_a_signal = self.size.is_some() || self.waits || self.losses.get() > BY_CHANCE;
+        if is_a_signal && place > self.shrunk {
             self.size = self.size.map(|size| (size * LOSS).max(INITIAL));
             self.carried = self.carried.or(self.pace);
             // What is lost by chance on a path with much loss leaves 4380 bytes a round trip (RFC 5681 section 3.1).

@@ -1,0 +1,111 @@
+//! Pictures from a robot to an operator, as two processes: over loopback, and through an emulated network that loses some.
+
+use serde_json::Value;
+
+use crate::sessions::{ONE_AT_A_TIME, Running};
+use crate::world::World;
+
+const LOSSY: &str = r#"title = "twenty milliseconds each way, and one percent lost"
+duration = "1s"
+
+[links.wire]
+between = ["operator", "robot"]
+chain = [{ delay = "20ms" }, { loss = { bernoulli = "1%" } }]
+
+[cross.noise]
+from = "operator"
+to = "robot"
+traffic = { cbr = { rate = "1Mbit", packet = "150B" } }
+"#;
+
+/// Its number does not fit into so few pixels.
+const TOO_SMALL: &str =
+    "robot --listen 127.0.0.1:0 --plaintext --transport udp --state none --video front=test:64x48";
+
+/// Built without libvpx taut says so, and how to get it; else `None`.
+fn skipped(world: &World) -> bool {
+    let ended = world.taut(TOO_SMALL);
+    let is_missing = ended.err.contains("libvpx-dev");
+    if is_missing {
+        println!("skipped: {}", ended.err.trim());
+    }
+    is_missing
+}
+
+/// What the operator saw within so many states, and its last line.
+fn watched(name: &str, network: Option<&str>) -> Option<(Value, Value)> {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let world = World::new(name);
+    if skipped(&world) {
+        return None;
+    }
+    let identity = |who: &str| world.taut(&format!("identity --path {who}")).out.trim().to_owned();
+    let (robot_id, operator_id) = (identity("robot"), identity("operator"));
+    let mut robot = Running::start(world.command(&format!(
+        "robot --listen 127.0.0.1:0 --identity robot --trust {operator_id} --state kept --watchdog 3s --video front=test --json"
+    )));
+    let mut address = robot.wait_for("listening")["address"].as_str().unwrap().to_owned();
+    let emulator = network.map(|scenario| {
+        world.write("lossy.toml", scenario);
+        let relay = format!("emulate lossy.toml --relay 127.0.0.1:0={address} --json");
+        let mut emulator = Running::start(world.command(&relay));
+        address = emulator.wait_for("relaying")["address"].as_str().unwrap().to_owned();
+        emulator
+    });
+    let mut operator = Running::start(world.command(&format!(
+        "operator --connect {address} --robot-id {robot_id} --identity operator --state asked --messages 6000 --resume start \
+         --video front --measure-video --json"
+    )));
+    assert!(operator.wait_for("video")["frames"].as_u64() > Some(0), "a line each second");
+    let seen = operator.wait_for("video_summary");
+    let summary = operator.find(|line| line["event"] == "summary");
+    let (code, _) = robot.end("-TERM");
+    assert_eq!(code, 0);
+    emulator.into_iter().for_each(|emulator| _ = emulator.end("-TERM"));
+    println!("{seen}");
+    Some((seen, summary.unwrap_or_default()))
+}
+
+#[test]
+fn test_pictures_are_seen_with_their_numbers_and_their_age_is_known() {
+    let Some((seen, _)) = watched("video-loopback", None) else { return };
+    let count = |key: &str| seen[key].as_u64().unwrap();
+    assert!(count("frames") > 60, "{seen}");
+    assert_eq!(count("numbers_read"), count("frames"), "{seen}");
+    assert_eq!((count("malformed"), count("keys")), (0, 1), "{seen}");
+    let age = |of: &str| seen["age_ms"][of].as_f64().unwrap();
+    assert!(age("p50") > 0.0 && age("p50") <= age("p99"), "{seen}");
+    // What is held is as old as it was when it came, and grows older.
+    assert!(seen["held_age_ms"]["p50"].as_f64().unwrap() > age("p50"), "{seen}");
+}
+
+#[test]
+fn losses_are_made_up_for_without_key_frames() {
+    let Some((seen, _)) = watched("video-lossy", Some(LOSSY)) else { return };
+    let count = |key: &str| seen[key].as_u64().unwrap();
+    assert_eq!(count("numbers_read"), count("frames"), "{seen}");
+    assert!(count("frames") > 60 && count("missing") * 5 < count("frames"), "{seen}");
+    // A busy machine may lose the first one, too.
+    assert!(count("keys") <= 2, "{seen}");
+    assert!(seen["age_ms"]["p50"].as_f64().unwrap() >= 20.0, "{seen}");
+}
+
+#[test]
+fn what_is_no_camera_is_refused_in_a_line() {
+    let world = World::new("video-wrong");
+    for (arguments, why) in [
+        ("--video front", "NAME=SOURCE"),
+        ("--video front=webcam", "there is test"),
+        ("--video front=test:640", "640x480@30"),
+    ] {
+        let ended =
+            world.taut(&format!("robot --listen 127.0.0.1:0 --plaintext --transport udp {arguments}"));
+        assert_eq!(ended.status, 2, "{ended:?}");
+        assert!(ended.err.contains(why), "{ended:?}");
+    }
+    if skipped(&world) {
+        return;
+    }
+    let ended = world.taut(TOO_SMALL);
+    assert!(ended.status != 0 && ended.err.contains("64×48"), "{ended:?}");
+}
