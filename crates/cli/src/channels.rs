@@ -13,6 +13,8 @@ use serde_json::json;
 use taut_core::{Bitrate, Bytes, Time};
 use taut_io::device::{Drops, LineChannel, LineChannels};
 use taut_lab::scenario::{ChannelSpec, EncodingSpec};
+#[cfg(feature = "console")]
+use taut_media::picture;
 use taut_session::motion::{JointLimits, JointsLimits, Limits, Schema};
 use taut_session::{Channel, ChannelEvent, ChannelId, Codec, OperatorConfig, Packing, RobotConfig};
 use toml::{Spanned, Value};
@@ -160,6 +162,26 @@ impl Channels {
     /// As the file has them.
     pub(crate) fn as_json(&self) -> serde_json::Value {
         json!(self.list.iter().map(|known| &known.spec).collect::<Vec<_>>())
+    }
+
+    /// Those of pictures, for who shows them, and where it asks for what it lacks.
+    #[cfg(feature = "console")]
+    pub(crate) fn pictures(&self) -> Vec<taut_console::PictureChannel> {
+        let place = |name: &str, schema: &str| {
+            let of =
+                |known: &Declared| known.spec.name == name && known.spec.schema.as_deref() == Some(schema);
+            self.list.iter().position(of).map(|place| ChannelId(place as u8))
+        };
+        let names = self.list.iter().map(|known| &known.spec.name);
+        names
+            .filter_map(|name| {
+                Some(taut_console::PictureChannel {
+                    name: name.clone(),
+                    pictures: place(name, picture::SCHEMA)?,
+                    asks: place(&picture::ask_channel(name), picture::ASK_SCHEMA),
+                })
+            })
+            .collect()
     }
 
     /// As they are declared, in their order.
