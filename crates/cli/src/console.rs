@@ -9,6 +9,7 @@ use crate::Ended;
 use crate::operator::{self, Steered};
 
 #[derive(Args)]
+#[group(skip)]
 #[command(mut_arg("input", |input| input.hide(true)), mut_arg("columns", |columns| columns.hide(true)))]
 #[command(mut_arg("tui", |tui| tui.hide(true)), mut_arg("commands", |commands| commands.hide(true)))]
 #[command(mut_arg("repeat", |repeat| repeat.hide(true)))]
