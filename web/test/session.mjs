@@ -50,7 +50,7 @@ export class Session {
       return { args, fingerprint: JSON.parse(execFileSync(TAUT, ["identity", ...args, "--json"], { encoding: "utf8" })).fingerprint };
     };
     const [own, peer] = [identity("robot"), identity("operator")];
-    const listen = ["robot", "--listen", "127.0.0.1:0", ...own.args, "--trust", peer.fingerprint, "--json", "--robot", "sim"];
+    const listen = ["robot", "--listen", "127.0.0.1:0", ...own.args, "--trust", peer.fingerprint, "--json", "--robot", "sim:free"];
     session.robot = new Part([...listen, ...robot], session.folder);
     session.address = (await session.robot.line((line) => line.event === "listening")).address;
     const connect = ["console", "--connect", session.address, ...peer.args, "--robot-id", own.fingerprint, "--json", "--port", "0"];

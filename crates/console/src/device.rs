@@ -37,7 +37,7 @@ impl OperatorDevice for ConsoleDevice {
         self.relative.skip(periods)
     }
     fn resumed(&mut self) {
-        self.shared.lock().seat.disarm();
+        self.shared.lock().seat.resumed();
         self.relative.resumed();
     }
     fn feel(&mut self, now: Time, state: &State) {

@@ -146,6 +146,7 @@ impl Console {
         }
         if let ("connected", Some(max_age)) = (kind, value["max_age_ms"].as_f64()) {
             state.seat.limit_lease(Duration::from_nanos((max_age * 1e6) as u64));
+            state.seat.holds_to_run(value["hold_to_run"] == true);
         }
         if matches!((kind, value["state"].as_str()), ("robot", Some(robot)) if robot != "ENABLED") {
             state.seat.disarm();

@@ -34,17 +34,30 @@ pub struct Seat {
     /// Nothing was held since the last stop, lapse or change of hands.
     armed: bool,
     lapses: u64,
+    hold_to_run: bool,
 }
 
 impl Seat {
     /// An empty one.
     pub const fn new(lease: Duration) -> Self {
-        Self { lease, limit: Duration::MAX, holder: None, heard: None, held: None, armed: false, lapses: 0 }
+        Self { lease, limit: Duration::MAX, holder: None, heard: None, held: None, armed: false, lapses: 0, hold_to_run: false }
     }
 
     /// The robot takes nothing that is older: neither does the lease.
     pub fn limit_lease(&mut self, max_age: Duration) {
         self.limit = max_age;
+    }
+
+    /// The robot is resumed only while something is held.
+    pub fn holds_to_run(&mut self, hold_to_run: bool) {
+        self.hold_to_run = hold_to_run;
+    }
+
+    /// The robot is resumed. What is held moves it only where it had to be.
+    pub fn resumed(&mut self) {
+        if !self.hold_to_run {
+            self.disarm();
+        }
     }
 
     /// Who sits there.
@@ -158,6 +171,16 @@ mod tests {
         seat.disarm();
         seat.input(at(10), ONE, Some(RATE));
         assert_eq!(seat.grip(at(10)), Grip::Released);
+    }
+
+    #[test]
+    fn what_was_held_before_a_resume_moves_only_a_robot_that_is_not_resumed_without() {
+        for hold_to_run in [false, true] {
+            let mut seat = held();
+            seat.holds_to_run(hold_to_run);
+            seat.resumed();
+            assert_eq!(seat.grip(at(1)) == Grip::Held(RATE), hold_to_run);
+        }
     }
 
     #[test]
