@@ -5,13 +5,12 @@ import { get } from "node:http";
 import { after, before, test } from "node:test";
 import { setTimeout as wait } from "node:timers/promises";
 import { chromium } from "playwright-core";
-import { Session, until } from "./session.mjs";
+import { Session, WATCHDOG, until } from "./session.mjs";
 
 const CHROMIUM = process.env.CHROMIUM ?? "/usr/bin/chromium";
 const skip = existsSync(CHROMIUM) ? false : `${CHROMIUM} is missing`;
 /** Beside a busy machine a time is measured up to so often; the best counts. */
 const ATTEMPTS = 5;
-const WATCHDOG = 100;
 const LEASE = 120;
 
 let server;
@@ -34,6 +33,14 @@ async function open(session, by = browser) {
   return page;
 }
 
+/** Lets it move: once more, where a busy machine held up the page meanwhile, which stops the robot. */
+const resume = (page) =>
+  until(async () => {
+    await page.keyboard.press("KeyR");
+    await wait(100);
+    return (await page.textContent("#standing")) === "MOVING";
+  }, "the robot moves");
+
 const position = async (page) => Number.parseFloat(await page.textContent("#position"));
 
 /** A session whose robot moves while something is held. */
@@ -43,8 +50,7 @@ async function moving(work, { robot = [], by = browser } = {}) {
     const page = await open(session, by);
     await shows(page, "#seat", /^in control/);
     if (!robot.includes("--hold-to-run")) {
-      await page.keyboard.press("KeyR");
-      await shows(page, "#standing", /^MOVING/);
+      await resume(page);
     }
     await work(page, session);
     assert.deepEqual(page.errors, []);
@@ -59,8 +65,7 @@ async function held(page) {
   await page.keyboard.up("KeyW");
   await page.keyboard.down("KeyW");
   await until(async () => (await page.getAttribute("body", "data-holds")) === "true", "something is held");
-  await page.keyboard.press("KeyR");
-  await shows(page, "#standing", /^MOVING/);
+  await resume(page);
 }
 
 /** How long after `cause` the robot stops, ms: the least of several, each of which stops it. */
@@ -71,7 +76,7 @@ async function stops(page, session, cause, limit, reason) {
     const from = performance.now();
     await cause();
     const line = await session.robot.line((line) => line.event === "stopped", from);
-    assert.match(line.cause, reason);
+    assert.match(line.why, reason);
     least = Math.min(least, line.at - from);
     await shows(page, "#standing", /^PAUSED/);
   }
@@ -81,12 +86,12 @@ async function stops(page, session, cause, limit, reason) {
 test("keys drive the arm to a target, where it stays when they are let go", { skip }, () =>
   moving(async (page) => {
     await page.keyboard.down("KeyW");
-    await until(async () => (await position(page)) > 30, "30 mm");
+    await until(async () => (await position(page)) > -20, "-20 mm");
     await page.keyboard.up("KeyW");
     await wait(300);
     const at = await position(page);
     await wait(300);
-    assert.ok(at < 60 && Math.abs((await position(page)) - at) < 0.5, `it rests at ${at} mm`);
+    assert.ok(at < 0 && Math.abs((await position(page)) - at) < 0.5, `it rests at ${at} mm`);
     await page.keyboard.down("KeyA");
     await until(async () => /, \d\d\.\d,/.test(await page.textContent("#position")), "10 mm to the left");
     await page.keyboard.up("KeyA");
@@ -168,12 +173,11 @@ test("a gamepad that is lost lets go", { skip }, async () => {
       await wait(100);
       await gamepad(true, true);
       await until(async () => (await page.getAttribute("body", "data-holds")) === "true", "the gamepad is held");
-      await page.keyboard.press("KeyR");
-      await shows(page, "#standing", /^MOVING/);
+      await resume(page);
       const from = performance.now();
       await gamepad(false, false);
       const line = await session.robot.line((line) => line.event === "stopped", from);
-      assert.match(line.cause, /released/i);
+      assert.match(line.why, /released/i);
       least = Math.min(least, line.at - from);
     }
     console.log(`stopped ${least.toFixed(0)} ms after the gamepad was lost`);
@@ -191,15 +195,14 @@ test("a browser or a gateway that is killed stops the robot within lease and wat
     try {
       const page = await open(session, await chromium.connect(own.wsEndpoint()));
       await shows(page, "#seat", /^in control/);
-      await page.keyboard.press("KeyR");
-      await shows(page, "#standing", /^MOVING/);
+      await resume(page);
       await page.keyboard.down("KeyW");
-      await until(async () => (await position(page)) > 5, "5 mm");
+      await until(async () => (await position(page)) > -50, "-50 mm");
       const from = performance.now();
       if (what === "browser") own.process().kill("SIGKILL");
       else session.console.process.kill("SIGKILL");
       const line = await session.robot.line((line) => line.event === "stopped", from);
-      assert.match(line.cause, /watchdog/i);
+      assert.match(line.why, /watchdog/i);
       took[what] = line.at - from;
     } finally {
       await own.kill().catch(() => {});
@@ -222,9 +225,10 @@ test("a second page looks on: it moves nothing until the seat is free", { skip }
   moving(async (page, session) => {
     const viewer = await open(session);
     await shows(viewer, "#seat", /^looks on/);
+    const at = await position(page);
     await viewer.keyboard.down("KeyW");
     await wait(300);
-    assert.ok(Math.abs(await position(page)) < 0.5);
+    assert.ok(Math.abs((await position(page)) - at) < 0.5, "nothing moves");
     await viewer.keyboard.up("KeyW");
     await page.goto("about:blank");
     await shows(viewer, "#seat", /^nobody is in control/);

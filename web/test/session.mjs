@@ -8,6 +8,8 @@ import { setTimeout as wait } from "node:timers/promises";
 
 export const TAUT = process.env.TAUT ?? new URL("../../target/debug/taut", import.meta.url).pathname;
 const PATIENCE = 20_000;
+/** Of the robot, ms: longer than a busy machine holds up a process. */
+export const WATCHDOG = 300;
 
 /** A process of taut that prints JSON Lines. Its lines are kept with when they came, ms. */
 export class Part {
@@ -50,7 +52,7 @@ export class Session {
       return { args, fingerprint: JSON.parse(execFileSync(TAUT, ["identity", ...args, "--json"], { encoding: "utf8" })).fingerprint };
     };
     const [own, peer] = [identity("robot"), identity("operator")];
-    const listen = ["robot", "--listen", "127.0.0.1:0", ...own.args, "--trust", peer.fingerprint, "--json", "--robot", "sim:free"];
+    const listen = ["robot", "--listen", "127.0.0.1:0", ...own.args, "--trust", peer.fingerprint, "--json", "--robot", "sim:free", "--watchdog", `${WATCHDOG}ms`];
     session.robot = new Part([...listen, ...robot], session.folder);
     session.address = (await session.robot.line((line) => line.event === "listening")).address;
     const connect = ["console", "--connect", session.address, ...peer.args, "--robot-id", own.fingerprint, "--json", "--port", "0"];
