@@ -49,9 +49,9 @@ if [ $${#missing[@]} -gt 0 ]; then \
 	apt-get install -q -y --no-install-recommends $${missing[*]//,/ }; \
 fi
 endef
-# zstd and lz4, for MCAP, are C; the frame gate is BPF, without which taut builds all the same.
-BUILD_NEEDS := cc:gcc,libc6-dev clang:clang
-TEST_NEEDS := $(BUILD_NEEDS) tshark:tshark jsonschema:python3-jsonschema /usr/include/usrsctp.h:libusrsctp-dev
+# zstd and lz4, for MCAP, are C; without the frame gate, which is BPF, and video, which is libvpx's, taut builds all the same.
+BUILD_NEEDS := cc:gcc,libc6-dev clang:clang /usr/include/vpx/vpx_encoder.h:libvpx-dev
+TEST_NEEDS := $(BUILD_NEEDS) tshark:tshark jsonschema:python3-jsonschema /usr/include/usrsctp.h:libusrsctp-dev ffmpeg:ffmpeg
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' Makefile

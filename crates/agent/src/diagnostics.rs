@@ -67,6 +67,7 @@ pub(crate) fn operator_note(note: &OperatorNote) {
 pub(crate) fn robot_note(note: &RobotNote) {
     match note {
         RobotNote::Event(_) | RobotNote::Progress(_) | RobotNote::Device(_) | RobotNote::Keep { .. } => {}
+        RobotNote::Bitrate(rate) => debug!(?rate, "left for what can wait"),
         RobotNote::Refused { cause, count, busy, .. } => {
             info!(cause = cause.name(), count, busy, "refused");
         }

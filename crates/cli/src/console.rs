@@ -12,7 +12,8 @@ use crate::operator::{self, Steered};
 #[group(skip)]
 #[command(mut_arg("input", |input| input.hide(true)), mut_arg("columns", |columns| columns.hide(true)))]
 #[command(mut_arg("tui", |tui| tui.hide(true)), mut_arg("commands", |commands| commands.hide(true)))]
-#[command(mut_arg("repeat", |repeat| repeat.hide(true)))]
+#[command(mut_arg("repeat", |repeat| repeat.hide(true)), mut_arg("measure_video", |measure| measure.hide(true)))]
+#[command(mut_arg("video", |video| video.help("Show the pictures of the robot's --video of this name. Repeatable")))]
 pub(crate) struct Arguments {
     /// Port of this host's loopback where the page is; 0: one that is free
     #[arg(long, value_name = "PORT", default_value_t = 4480)]
@@ -42,7 +43,7 @@ pub(crate) fn console(arguments: &Arguments) -> Ended {
         token: u128::from_be_bytes(token),
         input_lease: arguments.input_lease,
         title: arguments.operator.title(),
-        pictures: arguments.operator.pictures(),
+        pictures: arguments.operator.pictures()?,
     };
     let buttons = Buttons::default();
     let console = Console::start(config, buttons.clone())

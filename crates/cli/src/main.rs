@@ -65,6 +65,8 @@ mod state;
 mod streams;
 mod trace;
 #[cfg(feature = "sockets")]
+mod video;
+#[cfg(feature = "sockets")]
 mod watchdog;
 
 use std::borrow::Cow;

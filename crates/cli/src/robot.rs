@@ -10,7 +10,7 @@ use std::sync::mpsc::SyncSender;
 use clap::Args;
 use serde_json::{Value, json};
 use taut_agent::{RobotCommand, RobotDevice, RobotNote};
-use taut_core::{Duration, Time};
+use taut_core::{Bitrate, Duration, Time};
 use taut_io::device::Stoppable;
 use taut_io::device::frame::DeviceLimits;
 use taut_io::session::{
@@ -31,6 +31,7 @@ use crate::metrics::Metrics;
 use crate::paths::{self, Paths};
 use crate::record::Record;
 use crate::streams::print;
+use crate::video::{Camera, CameraWords, VideoSpec};
 use crate::watchdog::Watchdogs;
 use crate::{Ended, button, last_stop, state};
 
@@ -109,6 +110,12 @@ pub(crate) struct Arguments {
     /// A URDF with limits of the joints of --channels (<limit> of each joint that moves, in the file's order)
     #[arg(long, value_name = "FILE.urdf", requires = "channels")]
     limits: Option<PathBuf>,
+    /// Send pictures over a channel of this name: NAME=test, a test picture, or NAME=test:WIDTHxHEIGHT@RATE. Repeatable
+    #[arg(long, value_name = "NAME=SOURCE")]
+    video: Vec<VideoSpec>,
+    /// The most that each camera of --video sends; less where the network carries less
+    #[arg(long, value_name = "RATE", default_value = "2Mbit", requires = "video")]
+    video_rate: Bitrate,
     #[command(flatten)]
     plaintext: Plaintext,
     /// Print what happens as JSON Lines
@@ -217,7 +224,7 @@ impl Arguments {
 
     /// `stiffness` is that of the device.
     fn config(&self, stiffness: Option<f32>) -> Result<RobotConfig, String> {
-        channels::check_codec(self.codec.codec, self.channels.as_ref())?;
+        channels::check_codec(self.codec.codec, !self.channels()?.is_empty())?;
         if self.hold_to_run && self.codec.codec == Codec::Omni71 {
             return Err("--hold-to-run: omni71 cannot say whether an enabling input is held".into());
         }
@@ -233,12 +240,28 @@ impl Arguments {
         self.channels()?.for_robot(session)
     }
 
-    fn channels(&self) -> Result<Channels, String> {
+    /// Those of the file, which the device knows.
+    fn device_channels(&self) -> Result<Channels, String> {
         let channels = self.channels.clone().unwrap_or_default();
         match &self.limits {
             Some(urdf) => channels.with_urdf(urdf),
             None => Ok(channels),
         }
+    }
+
+    /// All of the session.
+    fn channels(&self) -> Result<Channels, String> {
+        let names = self.video.iter().map(|video| &video.name);
+        names.fold(self.device_channels(), |channels, name| channels?.with_picture(name))
+    }
+
+    fn cameras(&self, channels: &Channels) -> Result<Cameras, String> {
+        let camera = |spec: &VideoSpec| {
+            let (channel, ask) = channels.of_picture(&spec.name)?;
+            Camera::new(spec, channel, ask, self.video_rate)
+        };
+        let cameras: Vec<_> = self.video.iter().map(camera).collect::<Result<_, String>>()?;
+        Ok(cameras.into_iter().unzip())
     }
 
     /// How the session is run.
@@ -280,6 +303,7 @@ impl Arguments {
     }
 }
 
+type Cameras = (Vec<Camera>, Vec<CameraWords>);
 type Machine = RobotMachine<Box<dyn Stoppable + Send>>;
 
 pub(crate) fn robot(arguments: &Arguments) -> Ended {
@@ -298,7 +322,8 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
     let endpoint = arguments.paths.over(endpoint.map_err(|error| error.to_string())?)?;
     let address = endpoint.local_addr().map_err(|error| error.to_string())?;
     let driver_config = arguments.scheduling.driver();
-    let ready = arguments.robot.start(arguments.device_limits(), &channels)?;
+    let (cameras, watched) = arguments.cameras(&channels)?;
+    let ready = arguments.robot.start(arguments.device_limits(), &arguments.device_channels()?)?;
     if let Some(warning) = ready.warning() {
         crate::say(&warning);
     }
@@ -324,10 +349,17 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
         let driver = Driver::new(driver_config).map_err(|error| error.to_string())?.with_clock(clock);
         let started = |remote: Remote<Machine>| {
             let button = buttons.map(|heartbeat| button::listen(&COMMANDS, heartbeat, remote.clone(), None));
-            begun.tell(button.unwrap_or(Ok(())).map(|()| remote));
+            let cameras = cameras.into_iter().try_for_each(|camera| {
+                let remote = remote.clone();
+                camera.start(clock, move |channel, created, payload| {
+                    remote.send(RobotCommand::Send { channel, created: Some(created), payload })
+                })
+            });
+            begun.tell(button.unwrap_or(Ok(())).and(cameras).map(|()| remote));
         };
         // Who listens too slowly misses some. Messages are the device's.
         let tell = &mut |at, note| {
+            watched.iter().for_each(|camera| tell_camera(camera, &note));
             if !matches!(&note, Told::Note(RobotNote::Event(RobotEvent::Channel(event))) if !channels::is_told(event))
             {
                 recording.event(at, || match &note {
@@ -372,6 +404,16 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
     }
     out.summary(at, &status);
     Ok(ExitCode::SUCCESS)
+}
+
+/// What concerns a camera.
+fn tell_camera(camera: &CameraWords, note: &Told<RobotNote>) {
+    match note {
+        Told::Note(RobotNote::Event(RobotEvent::Channel(event))) => camera.channel(event),
+        Told::Note(RobotNote::Event(RobotEvent::Closed)) => camera.closed(),
+        Told::Note(RobotNote::Bitrate(rate)) => camera.bitrate(*rate),
+        _ => {}
+    }
 }
 
 fn ended_early(result: Result<Status, String>) -> String {

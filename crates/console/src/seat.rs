@@ -40,7 +40,16 @@ pub struct Seat {
 impl Seat {
     /// An empty one.
     pub const fn new(lease: Duration) -> Self {
-        Self { lease, limit: Duration::MAX, holder: None, heard: None, held: None, armed: false, lapses: 0, hold_to_run: false }
+        Self {
+            lease,
+            limit: Duration::MAX,
+            holder: None,
+            heard: None,
+            held: None,
+            armed: false,
+            lapses: 0,
+            hold_to_run: false,
+        }
     }
 
     /// The robot takes nothing that is older: neither does the lease.

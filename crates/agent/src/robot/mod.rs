@@ -7,7 +7,7 @@ mod report;
 use std::cell::Cell;
 use std::collections::VecDeque;
 
-use taut_core::{Datagram, Deadline, DropCause, Duration, PathId, Rng, Time, Transmit, earliest};
+use taut_core::{Bitrate, Datagram, Deadline, DropCause, Duration, PathId, Rng, Time, Transmit, earliest};
 use taut_session::{ChannelEvent, ChannelId, RobotConfig, RobotEvent, RobotLife, State, Status, StopCause};
 use taut_transport::stranger::is_remembered;
 
@@ -46,6 +46,8 @@ pub struct Robot<T, P: RobotDevice> {
     /// When a state was applied last, since the last resume.
     applied: Option<Time>,
     position: [f32; 3],
+    /// For channels that can wait, as it was told last.
+    told_rate: Option<Bitrate>,
     has_operator: bool,
     /// Since when, and how long there were operators before.
     began: Time,
@@ -64,6 +66,14 @@ pub struct Robot<T, P: RobotDevice> {
 /// Steps at once, when the host was late; those beyond are left out: the device stood still.
 const MOST_STEPS: u32 = 100;
 
+/// Is it worth telling? A change of less than a thirty-second is not.
+fn differs(rate: Option<Bitrate>, told: Option<Bitrate>) -> bool {
+    match (rate, told) {
+        (Some(rate), Some(told)) => rate.as_bps().abs_diff(told.as_bps()) > told.as_bps() / 32,
+        (rate, told) => rate != told,
+    }
+}
+
 impl<T: Conversation, P: RobotDevice> Robot<T, P> {
     /// A robot around `device` over `transport`, from `now` on. `rng` draws the first epoch of its stops.
     pub fn new(now: Time, transport: T, rng: Rng, session: RobotConfig, device: P) -> Self {
@@ -78,6 +88,7 @@ impl<T: Conversation, P: RobotDevice> Robot<T, P> {
             next_step: now,
             applied: None,
             position: [0.0; 3],
+            told_rate: None,
             has_operator: false,
             began: Time::ZERO,
             served: Duration::ZERO,
@@ -220,13 +231,18 @@ impl<T: Conversation, P: RobotDevice> Robot<T, P> {
                 self.eye.show(now, Observed::Feedback(&state, taken));
             }
         }
-        if let Some(rate) = self.session.channel_bitrate() {
+        let rate = self.session.channel_bitrate();
+        if let Some(rate) = rate {
             self.device.0.limit_bitrate(rate);
+        }
+        if differs(rate, self.told_rate) {
+            self.told_rate = rate;
+            self.notes.push_back(RobotNote::Bitrate(rate));
         }
         for _ in 0..MOST_MESSAGES {
             let Some(message) = self.device.0.poll_message() else { break };
             match message {
-                DeviceMessage::Payload { channel, payload } => self.send(now, channel, &payload),
+                DeviceMessage::Payload { channel, payload } => self.send(now, channel, now, &payload),
                 DeviceMessage::Motion { channel, motion } => {
                     self.session.measure_motion(now, channel, &motion);
                 }
@@ -239,8 +255,8 @@ impl<T: Conversation, P: RobotDevice> Robot<T, P> {
     }
 
     /// Why one is refused is in the counters.
-    fn send(&mut self, now: Time, channel: ChannelId, payload: &[u8]) {
-        let taken = self.session.send(now, channel, now, payload);
+    fn send(&mut self, now: Time, channel: ChannelId, created: Time, payload: &[u8]) {
+        let taken = self.session.send(now, channel, created, payload);
         self.eye.show(now, Observed::Message { channel, payload, taken });
     }
 
@@ -367,7 +383,9 @@ impl<T: Conversation, P: RobotDevice> Robot<T, P> {
                     self.notes.push_back(RobotNote::NotKept);
                 }
             }
-            RobotCommand::Send { channel, payload } => self.send(now, channel, &payload),
+            RobotCommand::Send { channel, created, payload } => {
+                self.send(now, channel, created.unwrap_or(now), &payload);
+            }
             RobotCommand::Measured { channel, motion } => self.session.measure_motion(now, channel, &motion),
             RobotCommand::Close => {
                 self.closing.get_or_insert(now + GOODBYE);

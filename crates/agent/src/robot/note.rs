@@ -1,6 +1,6 @@
 //! What a robot is asked, and what it tells.
 
-use taut_core::{DropCause, Duration};
+use taut_core::{Bitrate, DropCause, Duration, Time};
 use taut_session::motion::Motion;
 use taut_session::{ChannelId, RobotEvent, RobotLife, Status, StopCause};
 
@@ -19,10 +19,12 @@ pub enum RobotCommand {
         /// It is on the disk.
         ok: bool,
     },
-    /// Send a message of a channel, made now. What becomes of it is told by a [`RobotEvent::Channel`]; one that is refused is counted.
+    /// Send a message of a channel. What becomes of it is told by a [`RobotEvent::Channel`]; one that is refused is counted.
     Send {
         /// Over which of the channels that this end declared.
         channel: ChannelId,
+        /// When it was made, by the session's clock; `None`: now.
+        created: Option<Time>,
         /// Its bytes.
         payload: Vec<u8>,
     },
@@ -68,6 +70,8 @@ pub enum RobotNote {
     Device(DeviceReport),
     /// What is latched could not be written: it holds, and does not survive this process.
     NotKept,
+    /// What is sent over channels that can wait may take so much, together: an encoder's rate. `None`: as much as comes, as far as is known.
+    Bitrate(Option<Bitrate>),
     /// It is time for a report.
     Progress(Box<Status>),
     /// To be written where it survives this process; [`RobotCommand::Kept`] says when that is done. An operator's stop is

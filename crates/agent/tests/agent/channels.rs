@@ -38,7 +38,10 @@ fn joints(at: f32) -> Motion {
 fn a_message_of_the_robots_host_reaches_the_operators_and_motion_reaches_the_device() {
     let mut world = world();
     world.run(300);
-    world.robot.handle_command(world.now, RobotCommand::Send { channel: BATTERY, payload: b"87".to_vec() });
+    world.robot.handle_command(
+        world.now,
+        RobotCommand::Send { channel: BATTERY, created: None, payload: b"87".to_vec() },
+    );
     world.robot.handle_command(world.now, RobotCommand::Measured { channel: ARM, motion: joints(0.0) });
     for _ in 0..200 {
         let command = OperatorCommand::Move { channel: ARM, motion: joints(0.5) };

@@ -36,6 +36,7 @@ use crate::metrics::Metrics;
 use crate::paths::{self, Paths};
 use crate::record::Record;
 use crate::robot::{Coding, parse_codec};
+use crate::video::{Screen, ScreenWords};
 use crate::{Ended, button, last_stop, state};
 
 #[derive(Args)]
@@ -105,6 +106,12 @@ pub(crate) struct Arguments {
     /// $STATE_DIRECTORY, in taut/ of $XDG_STATE_HOME, or of ~/.local/state
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
+    /// Decode the pictures of the robot's --video of this name, ask for what is missing, and say at the end how old they were. Repeatable
+    #[arg(long, value_name = "NAME", conflicts_with = "tui")]
+    video: Vec<String>,
+    /// And say so every second
+    #[arg(long, requires = "video")]
+    measure_video: bool,
     #[command(flatten)]
     plaintext: Plaintext,
     /// Answer there over HTTP with the newest report: /metrics for Prometheus, /status.json for any other program
@@ -176,6 +183,7 @@ impl FromStr for Every {
     }
 }
 
+type Screens = (Vec<Screen>, Vec<ScreenWords>);
 type Machine = OperatorMachine<Device>;
 type Note = Told<OperatorNote>;
 type Session = host::Session<Remote<Machine>, Note, Result<Progress, OperateError>>;
@@ -229,22 +237,35 @@ impl Arguments {
     /// What has an input of its own has no other.
     #[cfg(feature = "console")]
     pub(crate) fn check_steered(&self) -> Result<(), String> {
-        if !matches!(self.input, Input::Demo(_)) || self.tui || self.commands {
+        if !matches!(self.input, Input::Demo(_)) || self.tui || self.commands || self.measure_video {
             return Err(
-                "the page of `taut console` is its input: leave out --input, --tui and --commands".to_owned()
+                "the page of `taut console` is its input: leave out --input, --tui, --commands and --measure-video".to_owned()
             );
         }
-        channels::check_codec(self.codec.codec, self.channels.as_ref())
+        channels::check_codec(self.codec.codec, !self.channels()?.is_empty())
     }
 
     /// Its channels of pictures.
     #[cfg(feature = "console")]
-    pub(crate) fn pictures(&self) -> Vec<taut_console::PictureChannel> {
-        self.channels().pictures()
+    pub(crate) fn pictures(&self) -> Result<Vec<taut_console::PictureChannel>, String> {
+        Ok(self.channels()?.pictures())
     }
 
-    fn channels(&self) -> Channels {
+    /// Those of the file, which the device knows.
+    fn device_channels(&self) -> Channels {
         self.channels.clone().unwrap_or_default()
+    }
+
+    /// All of the session.
+    fn channels(&self) -> Result<Channels, String> {
+        self.video.iter().try_fold(self.device_channels(), |channels, name| channels.with_picture(name))
+    }
+
+    fn screens(&self, channels: &Channels) -> Result<Screens, String> {
+        let screen =
+            |name: &String| Screen::new(name, channels.of_picture(name)?, self.measure_video, self.json);
+        let screens: Vec<_> = self.video.iter().map(screen).collect::<Result<_, String>>()?;
+        Ok(screens.into_iter().unzip())
     }
 
     /// The device, and what it has to do with lines.
@@ -258,7 +279,7 @@ impl Arguments {
                     .into(),
             );
         }
-        channels::check_codec(self.codec.codec, self.channels.as_ref())?;
+        channels::check_codec(self.codec.codec, !self.channels()?.is_empty())?;
         let buttons = Buttons::default();
         let device = self.input.open(self.period(), &self.columns, self.repeat, self.priority(), &buttons)?;
         let shown = match (self.tui, self.json) {
@@ -266,7 +287,7 @@ impl Arguments {
             (_, true) => Shown::Json(clock),
             (_, false) => Shown::Text(clock),
         };
-        crate::lines::open(&self.input, device, &self.channels(), shown, buttons)
+        crate::lines::open(&self.input, device, &self.device_channels(), shown, buttons)
     }
 
     /// How the session is run.
@@ -305,7 +326,7 @@ impl Arguments {
             .reliable(self.reliable)
             .feedback_force(self.force_limit)
             .order(order);
-        let session = self.channels().for_operator(session)?;
+        let session = self.channels()?.for_operator(session)?;
         let agent = OperatorSettings::new(self.period()).resumes(match self.resume {
             Resume::Never => ResumePolicy::Never,
             Resume::Start => ResumePolicy::Start,
@@ -407,13 +428,16 @@ pub(crate) fn run(arguments: &Arguments, steered: Option<Steered>) -> Ended {
     let kept = endpoint.capabilities();
     let buttons =
         (!arguments.tui && (arguments.commands || taker.is_some())).then_some(arguments.button_heartbeat);
-    let channels = arguments.channels();
+    let channels = arguments.channels()?;
+    // A page decodes its pictures itself.
+    let (screens, watched) =
+        if place.is_some() { Screens::default() } else { arguments.screens(&channels)? };
     let recorded = arguments.record.start(clock, &channels, arguments.json, arguments.about_session())?;
     let config = match recorded.observer() {
         Some(observer) => config.observed(observer),
         None => config,
     };
-    let (recording, mut events) = (recorded.clone(), Output::new(true));
+    let (recording, mut events, declared) = (recorded.clone(), Output::new(true), channels.clone());
     let work = move |begun: Begun<Remote<Machine>>, notes: SyncSender<(Time, Note)>| {
         let driver = Driver::new(driver_config)?.with_clock(clock);
         let started = |remote: Remote<Machine>| {
@@ -424,6 +448,9 @@ pub(crate) fn run(arguments: &Arguments, steered: Option<Steered>) -> Ended {
         };
         // Who listens too slowly misses some. Messages are the device's.
         let tell = &mut |at, note| {
+            if let Told::Note(OperatorNote::Event(OperatorEvent::Channel(event))) = &note {
+                watched.iter().for_each(|screen| screen.channel(at, event));
+            }
             if !matches!(&note, Told::Note(OperatorNote::Event(OperatorEvent::Channel(event))) if !channels::is_told(event))
             {
                 let mut line = || match &note {
@@ -451,6 +478,13 @@ pub(crate) fn run(arguments: &Arguments, steered: Option<Steered>) -> Ended {
         Err(Ok(_)) => return Ok(ExitCode::FAILURE),
         Err(Err(error)) => return failed(arguments, &error, own.as_ref()),
     };
+    let asking = |screen: Screen| {
+        let remote = session.remote.clone();
+        // One that is not taken is followed by another.
+        screen
+            .start(clock, move |channel, payload| _ = remote.send(OperatorCommand::Send { channel, payload }))
+    };
+    let screens: Vec<_> = screens.into_iter().map(asking).collect::<Result<_, String>>()?;
     let closing = session.remote.clone();
     let _signals = OnSignal::new(move || host::insist(|| closing.send(OperatorCommand::Close)))?;
     let ended = if arguments.tui {
@@ -460,8 +494,10 @@ pub(crate) fn run(arguments: &Arguments, steered: Option<Steered>) -> Ended {
             output::tell_place(clock.now(), place, arguments.json);
         }
         let is_quiet = place.is_some() && arguments.every.is_none() && !arguments.json;
-        lines(session, arguments, metrics.as_ref(), is_quiet)
+        lines(session, arguments, &declared, metrics.as_ref(), is_quiet)
     };
+    // They end with the session, and say what they saw.
+    screens.into_iter().for_each(|screen| _ = screen.join());
     recorded.event(clock.now(), || match &ended {
         Ok((at, progress)) => Some(output::summary_line(*at, progress)),
         Err(OperateError::Lost(_, progress)) => Some(output::summary_line(clock.now(), progress)),
@@ -505,8 +541,13 @@ fn failed(arguments: &Arguments, error: &OperateError, own: Option<&Fingerprint>
 type Outcome = Result<(Time, Progress), OperateError>;
 
 /// Prints line by line; reports not, where it is quiet.
-fn lines(session: Session, arguments: &Arguments, metrics: Option<&Metrics>, is_quiet: bool) -> Outcome {
-    let channels = arguments.channels();
+fn lines(
+    session: Session,
+    arguments: &Arguments,
+    channels: &Channels,
+    metrics: Option<&Metrics>,
+    is_quiet: bool,
+) -> Outcome {
     let (mut out, mut last, mut connected) = (Output::new(arguments.json), Time::ZERO, false);
     for (at, told) in &session.notes {
         last = at;

@@ -107,7 +107,9 @@ pub(super) fn summary_line(at: Time, status: &Status) -> String {
 
 fn as_json(note: &RobotNote) -> Option<(&'static str, Vec<(&'static str, Value)>)> {
     Some(match note {
-        RobotNote::Keep { .. } | RobotNote::Reconnect | RobotNote::Ended => return None,
+        RobotNote::Bitrate(_) | RobotNote::Keep { .. } | RobotNote::Reconnect | RobotNote::Ended => {
+            return None;
+        }
         RobotNote::Progress(status) => ("status", vec![("status", json!(status))]),
         RobotNote::NotKept => ("not_kept", Vec::new()),
         RobotNote::DeviceFailed(failure) => ("device_failed", vec![("why", json!(failure.to_string()))]),
@@ -227,7 +229,7 @@ fn motion(report: &DeviceReport) -> String {
 
 fn as_text(note: &RobotNote) -> Option<String> {
     Some(match note {
-        RobotNote::Progress(_) | RobotNote::Keep { .. } | RobotNote::Reconnect | RobotNote::Ended => return None,
+        RobotNote::Progress(_) | RobotNote::Bitrate(_) | RobotNote::Keep { .. } | RobotNote::Reconnect | RobotNote::Ended => return None,
         RobotNote::NotKept => {
             "WHAT IS LATCHED COULD NOT BE WRITTEN: it holds, and does not survive this process".to_owned()
         }

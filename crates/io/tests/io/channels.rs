@@ -174,7 +174,7 @@ fn pictures_one_way_and_joints_the_other(spec: StackSpec) {
             told.0.lock().unwrap().len()
         );
         robot.send(RobotCommand::Measured { channel: ARM, motion: joints(0.0) });
-        robot.send(RobotCommand::Send { channel: CAMERA, payload: picture.clone() });
+        robot.send(RobotCommand::Send { channel: CAMERA, created: None, payload: picture.clone() });
         for _ in 0..10 {
             operator.send(OperatorCommand::Move { channel: ARM, motion: joints(0.1) });
             std::thread::park_timeout(StdDuration::from_millis(5));

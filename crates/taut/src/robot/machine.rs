@@ -84,7 +84,9 @@ fn connect(inbox: &Inbox<RobotCommand>, told: &Told, body: &Body) {
     for (at, port) in told.ports.0.iter().enumerate() {
         let Some(port) = port else { continue };
         let (inbox, channel) = (inbox.clone(), ChannelId(at as u8));
-        port.start(Box::new(move |payload| inbox.push(RobotCommand::Send { channel, payload })));
+        port.start(Box::new(move |payload| {
+            inbox.push(RobotCommand::Send { channel, created: None, payload })
+        }));
     }
     let inbox = inbox.clone();
     body.tells(Box::new(move |channel, motion| _ = inbox.push(RobotCommand::Measured { channel, motion })));

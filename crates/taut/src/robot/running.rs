@@ -92,7 +92,9 @@ fn connect(remote: &Remote<RobotMachine<Plant>>, told: &Told, body: &Body) {
     for (at, port) in told.ports.0.iter().enumerate() {
         let Some(port) = port else { continue };
         let (remote, channel) = (remote.clone(), ChannelId(at as u8));
-        port.start(Box::new(move |payload| remote.send(RobotCommand::Send { channel, payload })));
+        port.start(Box::new(move |payload| {
+            remote.send(RobotCommand::Send { channel, created: None, payload })
+        }));
     }
     let remote = remote.clone();
     // One that is lost is followed by the next.

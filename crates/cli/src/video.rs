@@ -1,0 +1,94 @@
+//! Arguments `--video`: pictures from a robot's camera to an operator's eyes.
+
+mod camera;
+mod screen;
+
+use std::str::FromStr;
+
+pub(crate) use self::camera::{Camera, CameraWords};
+pub(crate) use self::screen::{Screen, ScreenWords};
+
+/// Argument `--video` of a robot: a channel, and where its pictures come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct VideoSpec {
+    pub(crate) name: String,
+    pub(crate) source: Source,
+}
+
+/// Where pictures come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// A test picture with its number in it.
+    Test(Format),
+}
+
+/// Of pictures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Format {
+    pub(crate) width: usize,
+    pub(crate) height: usize,
+    /// A second.
+    pub(crate) rate: u32,
+}
+
+const FORM: &str = "write NAME=SOURCE, such as front=test or front=test:640x480@30";
+
+impl FromStr for VideoSpec {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (name, source) = text.split_once('=').ok_or_else(|| format!("`{text}` has no source: {FORM}"))?;
+        // With `/ask` behind it, a name of a channel.
+        if !(1..=60).contains(&name.len()) {
+            return Err(format!("`{name}` is not a name of 1 to 60 bytes: {FORM}"));
+        }
+        Ok(Self { name: name.to_owned(), source: source.parse()? })
+    }
+}
+
+impl FromStr for Source {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once(':').map_or((text, None), |(kind, rest)| (kind, Some(rest))) {
+            ("test", format) => format.map_or(Ok(Format::DEFAULT), str::parse).map(Self::Test),
+            (other, _) => Err(format!("`{other}` is not a source of pictures; there is test")),
+        }
+    }
+}
+
+impl Format {
+    const DEFAULT: Self = Self { width: 640, height: 480, rate: 30 };
+}
+
+impl FromStr for Format {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("`{text}` is not a size and a rate: write 640x480@30");
+        let (size, rate) = text.split_once('@').map_or((text, None), |(size, rate)| (size, Some(rate)));
+        let (width, height) = size.split_once('x').ok_or_else(wrong)?;
+        let (width, height) = (width.parse().map_err(|_| wrong())?, height.parse().map_err(|_| wrong())?);
+        let rate = rate.map_or(Ok(Self::DEFAULT.rate), str::parse).map_err(|_| wrong())?;
+        match rate {
+            1..=240 => Ok(Self { width, height, rate }),
+            _ => Err(format!("{rate} is not 1 to 240 pictures a second")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_camera_is_a_name_and_a_source() {
+        let spec = |width, height, rate| {
+            let source = Source::Test(Format { width, height, rate });
+            Ok(VideoSpec { name: "front".to_owned(), source })
+        };
+        assert_eq!("front=test".parse(), spec(640, 480, 30));
+        assert_eq!("front=test:1280x720".parse(), spec(1280, 720, 30));
+        assert_eq!("front=test:1280x720@60".parse(), spec(1280, 720, 60));
+        for wrong in ["front", "=test", "front=webcam", "front=test:640", "front=test:640x480@0"] {
+            assert!(wrong.parse::<VideoSpec>().is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! The operator's end: a thread that decodes pictures, asks for what is missing, and measures how old they are.
+
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+
+use serde_json::{Value, json};
+use taut_core::{Duration, Time};
+use taut_io::Clock;
+use taut_session::{ChannelEvent, ChannelId};
+use taut_video::{Decoder, DecoderCounts, Scene};
+
+use crate::host::json_line;
+use crate::streams::print;
+
+/// Payloads that wait for it, at most.
+const PAYLOADS: usize = 64;
+/// Measures are told so often.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// A payload that came.
+struct Came {
+    at: Time,
+    age: Option<Duration>,
+    payload: Vec<u8>,
+}
+
+/// A screen before its session begins.
+pub(crate) struct Screen {
+    name: String,
+    ask: ChannelId,
+    decoder: Decoder,
+    payloads: Receiver<Came>,
+    measured: Measured,
+    measures: bool,
+    json: bool,
+}
+
+/// What comes goes there.
+#[derive(Clone)]
+pub(crate) struct ScreenWords {
+    channel: ChannelId,
+    payloads: SyncSender<Came>,
+}
+
+impl Screen {
+    /// Of this channel, which is asked over that one; `measures`: it says every second what it saw.
+    ///
+    /// # Errors
+    /// One line, where there is no decoder.
+    pub(crate) fn new(
+        name: &str,
+        (channel, ask): (ChannelId, ChannelId),
+        measures: bool,
+        json: bool,
+    ) -> Result<(Self, ScreenWords), String> {
+        let decoder = Decoder::new().map_err(|error| format!("--video {name}: {error}"))?;
+        let (sender, payloads) = sync_channel(PAYLOADS);
+        let words = ScreenWords { channel, payloads: sender };
+        let measured = Measured::default();
+        Ok((Self { name: name.to_owned(), ask, decoder, payloads, measured, measures, json }, words))
+    }
+
+    /// Starts its thread, which ends with the last of its [`ScreenWords`] and then says what it saw. `send` gives an ask to the session.
+    ///
+    /// # Errors
+    /// When the system has no thread for it.
+    pub(crate) fn start(
+        self,
+        clock: Clock,
+        send: impl Fn(ChannelId, Vec<u8>) + Send + 'static,
+    ) -> Result<JoinHandle<()>, String> {
+        let thread = std::thread::Builder::new().name(format!("taut video {}", self.name));
+        thread.spawn(move || self.run(clock, &send)).map_err(|error| format!("a thread: {error}"))
+    }
+
+    fn run(mut self, clock: Clock, send: &impl Fn(ChannelId, Vec<u8>)) {
+        let mut second = Measured::default();
+        let mut due = clock.now() + EVERY;
+        while let Ok(came) = self.payloads.recv() {
+            let bytes = came.payload.len() as u64;
+            second.bytes += bytes;
+            self.measured.bytes += bytes;
+            // What is no picture is counted by the decoder.
+            let taken = self.decoder.take(&came.payload).unwrap_or_default();
+            let now = clock.now();
+            // The newest is what is shown, and is the one that came, unless that one lacks something.
+            for decoded in &taken.decoded {
+                let age = came.age.map(|age| age + now.saturating_since(came.at));
+                let is_read = Scene::read(&decoded.image).is_some();
+                second.show(now, age, is_read);
+                self.measured.show(now, age, is_read);
+            }
+            taken.ask.into_iter().for_each(|ask| send(self.ask, ask.emit().to_vec()));
+            if self.measures && now >= due {
+                self.tell("video", now, EVERY + now.saturating_since(due), &second);
+                second = second.next(self.decoder.counts());
+                due = now + EVERY;
+            }
+        }
+        self.tell("video_summary", clock.now(), self.measured.span(), &self.measured);
+    }
+
+    fn tell(&self, event: &str, now: Time, span: Duration, measured: &Measured) {
+        let counts = self.decoder.counts();
+        let more = measured.as_json(&self.name, counts, span);
+        if self.json {
+            return print(&json_line(event, now, more));
+        }
+        let text: Vec<String> = more.into_iter().map(|(key, value)| format!("{key} {value}")).collect();
+        print(&format!("{:>9.3} s  {event}: {}\n", now.as_secs_f64(), text.join(", ")));
+    }
+}
+
+impl ScreenWords {
+    /// Something happened to a channel, at that time.
+    pub(crate) fn channel(&self, at: Time, event: &ChannelEvent) {
+        if let ChannelEvent::Received { channel, age, payload, .. } = event
+            && *channel == self.channel
+        {
+            // Where it is too slow, pictures are missing, as they are when they are lost on the way.
+            let _ = self.payloads.try_send(Came { at, age: *age, payload: payload.clone() });
+        }
+    }
+}
+
+/// What was seen for some time.
+#[derive(Debug, Default)]
+struct Measured {
+    frames: u64,
+    /// Of these, test pictures whose number could be read.
+    read: u64,
+    bytes: u64,
+    /// When they were made to when they were decoded.
+    ages: Ages,
+    /// Of the picture that is held, every millisecond.
+    held: Ages,
+    began: Option<Time>,
+    /// When the last was decoded, and how old it was.
+    last: Option<(Time, Duration)>,
+    counted: DecoderCounts,
+}
+
+impl Measured {
+    fn show(&mut self, now: Time, age: Option<Duration>, is_read: bool) {
+        self.frames += 1;
+        self.read += u64::from(is_read);
+        self.began.get_or_insert(now);
+        if let Some((at, then)) = self.last {
+            let passed = now.saturating_since(at);
+            (0..passed.as_nanos() / 1_000_000).for_each(|ms| self.held.add(then + Duration::from_millis(ms)));
+        }
+        if let Some(age) = age {
+            self.ages.add(age);
+            self.last = Some((now, age));
+        }
+    }
+
+    /// The next, which goes on from here.
+    fn next(&self, counted: DecoderCounts) -> Self {
+        Self { last: self.last, counted, ..Self::default() }
+    }
+
+    fn span(&self) -> Duration {
+        self.began.zip(self.last).map_or(Duration::ZERO, |(began, (last, _))| last.saturating_since(began))
+    }
+
+    fn as_json(&self, name: &str, counts: DecoderCounts, span: Duration) -> Vec<(&'static str, Value)> {
+        let before = self.counted;
+        let kbps = self.bytes as f64 * 8.0 / span.as_secs_f64().max(1e-3) / 1e3;
+        vec![
+            ("channel", json!(name)),
+            ("frames", json!(self.frames)),
+            ("numbers_read", json!(self.read)),
+            ("age_ms", self.ages.as_json()),
+            ("held_age_ms", self.held.as_json()),
+            ("missing", json!(counts.missing.saturating_sub(before.missing))),
+            ("useless", json!(counts.useless - before.useless)),
+            ("malformed", json!(counts.malformed - before.malformed)),
+            ("keys", json!(counts.keys - before.keys)),
+            ("recovered", json!(counts.recovered - before.recovered)),
+            ("rate_kbps", json!(kbps.round())),
+        ]
+    }
+}
+
+/// Ages, in steps of 0.1 ms to 2 s.
+#[derive(Debug, Default)]
+struct Ages {
+    steps: Vec<u32>,
+    count: u64,
+}
+
+impl Ages {
+    const STEPS: usize = 20_000;
+
+    fn add(&mut self, age: Duration) {
+        if self.steps.is_empty() {
+            self.steps = vec![0; Self::STEPS];
+        }
+        let step = usize::try_from(age.as_nanos() / 100_000).unwrap_or(usize::MAX);
+        self.steps[step.min(Self::STEPS - 1)] += 1;
+        self.count += 1;
+    }
+
+    /// In ms; `None`: there is none.
+    fn quantile(&self, share: f64) -> Option<f64> {
+        let needed = ((self.count as f64 * share).ceil() as u64).max(1);
+        let mut sum = 0;
+        let step = self.steps.iter().position(|count| {
+            sum += u64::from(*count);
+            sum >= needed
+        })?;
+        Some((step + 1) as f64 / 10.0)
+    }
+
+    fn as_json(&self) -> Value {
+        json!({ "p50": self.quantile(0.5), "p95": self.quantile(0.95), "p99": self.quantile(0.99) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_age_of_the_picture_held_grows_until_the_next_comes() {
+        let ms = Duration::from_millis;
+        let mut measured = Measured::default();
+        measured.show(Time::ZERO + ms(100), Some(ms(20)), true);
+        measured.show(Time::ZERO + ms(200), Some(ms(30)), false);
+        assert_eq!((measured.frames, measured.read, measured.held.count), (2, 1, 100));
+        assert_eq!(measured.held.quantile(0.5), Some(69.1));
+        assert_eq!(measured.held.quantile(1.0), Some(119.1));
+        assert_eq!(measured.ages.quantile(0.99), Some(30.1));
+        assert_eq!(Ages::default().quantile(0.5), None);
+    }
+}

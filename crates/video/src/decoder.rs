@@ -1,0 +1,171 @@
+//! Payloads of a channel into pictures.
+
+use std::collections::VecDeque;
+
+use taut_media::picture::{Ask, Codec, Picture};
+
+use crate::vpx::RawDecoder;
+use crate::{Image, VideoError};
+
+/// Frames that wait for one before them.
+const HELD: usize = 4;
+/// Decoded frames whose numbers are remembered: a frame that recovers refers to none that is older.
+const REMEMBERED: usize = 256;
+
+/// A picture that came.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Decoded {
+    /// What its header says.
+    pub picture: Picture,
+    /// Its pixels.
+    pub image: Image,
+}
+
+/// What became of a payload.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Taken {
+    /// The pictures that were decoded, in order: none, the one that came, or with it those that waited for it.
+    pub decoded: Vec<Decoded>,
+    /// What to tell the encoder now.
+    pub ask: Option<Ask>,
+}
+
+/// Counts of a [`Decoder`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DecoderCounts {
+    /// Pictures that were decoded.
+    pub decoded: u64,
+    /// Of these, key frames.
+    pub keys: u64,
+    /// Of these, frames that needed nothing but what was acknowledged.
+    pub recovered: u64,
+    /// Numbers between the first and the last that came that were not decoded.
+    pub missing: u64,
+    /// Frames that came, and were of no use: what they need was lost, or a newer one was decoded before.
+    pub useless: u64,
+    /// Payloads that are no picture, or none that can be decoded.
+    pub malformed: u64,
+}
+
+/// Decodes VP8 frames of a channel of schema `taut/Picture`, each as soon as what it needs was decoded.
+#[derive(Debug)]
+pub struct Decoder {
+    raw: RawDecoder,
+    /// Numbers that were decoded since the last key frame, the newest last.
+    done: VecDeque<u32>,
+    held: VecDeque<Held>,
+    first: Option<u32>,
+    counts: DecoderCounts,
+}
+
+#[derive(Debug)]
+struct Held {
+    picture: Picture,
+    frame: Vec<u8>,
+}
+
+impl Decoder {
+    /// One that has nothing yet.
+    ///
+    /// # Errors
+    /// Where taut was built without libvpx, or that one is of another version.
+    pub fn new() -> Result<Self, VideoError> {
+        Ok(Self {
+            raw: RawDecoder::new()?,
+            done: VecDeque::new(),
+            held: VecDeque::new(),
+            first: None,
+            counts: DecoderCounts::default(),
+        })
+    }
+
+    /// A payload came.
+    ///
+    /// # Errors
+    /// When it is no picture, or of a codec that is not decoded here; it is counted.
+    pub fn take(&mut self, payload: &[u8]) -> Result<Taken, VideoError> {
+        let parsed = Picture::parse(payload).map_err(VideoError::Picture).and_then(|(picture, frame)| {
+            match picture.codec {
+                Codec::Vp8 => Ok((picture, frame)),
+                other => Err(VideoError::NotDecoded(other)),
+            }
+        });
+        let (picture, frame) = parsed.inspect_err(|_| self.counts.malformed += 1)?;
+        if !picture.key && self.last().is_some_and(|last| !is_newer(picture.number, last)) {
+            self.counts.useless += 1;
+            return Ok(Taken::default());
+        }
+        let mut taken = Taken::default();
+        if !self.can(&picture) {
+            if self.held.len() == HELD {
+                self.held.pop_front();
+                self.counts.useless += 1;
+            }
+            self.held.push_back(Held { picture, frame: frame.to_vec() });
+            taken.ask = Some(self.last().map_or(Ask::Key, Ask::Missing));
+            return Ok(taken);
+        }
+        self.decode(picture, frame, &mut taken);
+        while let Some(at) = self.held.iter().position(|held| self.can(&held.picture)) {
+            let held = self.held.remove(at).expect("it was found there");
+            self.decode(held.picture, &held.frame, &mut taken);
+        }
+        let last = self.last();
+        let before = self.held.len();
+        self.held.retain(|held| last.is_none_or(|last| is_newer(held.picture.number, last)));
+        self.counts.useless += (before - self.held.len()) as u64;
+        taken.ask = Some(match last {
+            None => Ask::Key,
+            Some(last) if self.held.is_empty() => Ask::Decoded(last),
+            Some(last) => Ask::Missing(last),
+        });
+        Ok(taken)
+    }
+
+    /// What became of all of them.
+    pub fn counts(&self) -> DecoderCounts {
+        self.counts
+    }
+
+    /// What was decoded last.
+    fn last(&self) -> Option<u32> {
+        self.done.back().copied()
+    }
+
+    /// Is what it needs there?
+    fn can(&self, picture: &Picture) -> bool {
+        picture.key
+            || match picture.recovers {
+                true => self.done.contains(&picture.reference),
+                false => self.last() == Some(picture.reference),
+            }
+    }
+
+    fn decode(&mut self, picture: Picture, frame: &[u8], taken: &mut Taken) {
+        let Ok(image) = self.raw.decode(frame) else {
+            // What the library holds is worth nothing now.
+            self.done.clear();
+            self.counts.malformed += 1;
+            return;
+        };
+        if picture.key {
+            self.done.clear();
+        }
+        if self.done.len() == REMEMBERED {
+            self.done.pop_front();
+        }
+        self.done.push_back(picture.number);
+        self.counts.decoded += 1;
+        self.counts.keys += u64::from(picture.key);
+        self.counts.recovered += u64::from(picture.recovers && !picture.key);
+        let first = *self.first.get_or_insert(picture.number);
+        let all = u64::from(picture.number.wrapping_sub(first)) + 1;
+        self.counts.missing = all.saturating_sub(self.counts.decoded);
+        taken.decoded.push(Decoded { picture, image });
+    }
+}
+
+/// Is it ahead of the other, where numbers wrap?
+fn is_newer(number: u32, other: u32) -> bool {
+    number != other && number.wrapping_sub(other) < 1 << 31
+}

@@ -1,0 +1,188 @@
+//! Pictures before they are encoded and after they are decoded.
+
+use crate::VideoError;
+
+/// A picture in I420: a plane of brightness, and two of colour with half as many columns and rows (rounded up), rows without gaps
+/// between them. Values are those of ITU-R BT.601 with a restricted range: 16 is black, 235 white.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Image {
+    width: usize,
+    height: usize,
+    bytes: Vec<u8>,
+}
+
+impl Image {
+    /// Of so many pixels, grey.
+    ///
+    /// # Errors
+    /// Of a size that is not 1 to 16383 each, which is VP8's (RFC 6386 section 9.1).
+    pub fn new(width: usize, height: usize) -> Result<Self, VideoError> {
+        if !(1..=16_383).contains(&width) || !(1..=16_383).contains(&height) {
+            return Err(VideoError::Size { width, height });
+        }
+        let bytes = vec![128; Self::bytes_of(width, height)];
+        Ok(Self { width, height, bytes })
+    }
+
+    /// From its three planes, one after the other.
+    ///
+    /// # Errors
+    /// Of a size beyond those of [`new`](Self::new), or when that is not as many bytes as such a picture has.
+    pub fn from_i420(width: usize, height: usize, bytes: Vec<u8>) -> Result<Self, VideoError> {
+        let image = Self::new(width, height)?;
+        let needed = image.bytes.len();
+        if bytes.len() != needed {
+            return Err(VideoError::Bytes { given: bytes.len(), needed });
+        }
+        Ok(Self { bytes, ..image })
+    }
+
+    /// From red, green and blue, three bytes a pixel, row by row (ITU-R BT.601).
+    ///
+    /// # Errors
+    /// As [`from_i420`](Self::from_i420).
+    pub fn from_rgb(width: usize, height: usize, rgb: &[u8]) -> Result<Self, VideoError> {
+        let mut image = Self::new(width, height)?;
+        let needed = 3 * width * height;
+        if rgb.len() != needed {
+            return Err(VideoError::Bytes { given: rgb.len(), needed });
+        }
+        let [luma, blue, red] = image.planes_mut();
+        let half = width.div_ceil(2);
+        for (row, pixels) in rgb.chunks_exact(3 * width).enumerate() {
+            for (column, pixel) in pixels.chunks_exact(3).enumerate() {
+                let [r, g, b] = [0, 1, 2].map(|at| i32::from(pixel[at]));
+                luma[row * width + column] = (((66 * r + 129 * g + 25 * b + 128) >> 8) + 16) as u8;
+                if row % 2 == 0 && column % 2 == 0 {
+                    let at = row / 2 * half + column / 2;
+                    blue[at] = (((-38 * r - 74 * g + 112 * b + 128) >> 8) + 128) as u8;
+                    red[at] = (((112 * r - 94 * g - 18 * b + 128) >> 8) + 128) as u8;
+                }
+            }
+        }
+        Ok(image)
+    }
+
+    /// From Y0 U Y1 V, two pixels in four bytes (YUYV, YUY2), rows of `stride` bytes.
+    ///
+    /// # Errors
+    /// As [`from_i420`](Self::from_i420); an odd width has no such form.
+    pub fn from_yuyv(width: usize, height: usize, stride: usize, yuyv: &[u8]) -> Result<Self, VideoError> {
+        let mut image = Self::new(width, height)?;
+        let needed = stride * height;
+        if !width.is_multiple_of(2) || stride < 2 * width || yuyv.len() < needed {
+            return Err(VideoError::Bytes { given: yuyv.len(), needed });
+        }
+        let [luma, blue, red] = image.planes_mut();
+        for (row, line) in yuyv.chunks_exact(stride).take(height).enumerate() {
+            for (pair, bytes) in line[..2 * width].chunks_exact(4).enumerate() {
+                luma[row * width + 2 * pair] = bytes[0];
+                luma[row * width + 2 * pair + 1] = bytes[2];
+                if row % 2 == 0 {
+                    blue[row / 2 * width / 2 + pair] = bytes[1];
+                    red[row / 2 * width / 2 + pair] = bytes[3];
+                }
+            }
+        }
+        Ok(image)
+    }
+
+    /// As red, green and blue, three bytes a pixel, row by row.
+    pub fn to_rgb(&self) -> Vec<u8> {
+        let [luma, blue, red] = self.planes();
+        let half = self.width.div_ceil(2);
+        let mut rgb = Vec::with_capacity(3 * self.width * self.height);
+        for row in 0..self.height {
+            for column in 0..self.width {
+                let at = row / 2 * half + column / 2;
+                let y = 298 * (i32::from(luma[row * self.width + column]) - 16) + 128;
+                let (u, v) = (i32::from(blue[at]) - 128, i32::from(red[at]) - 128);
+                let parts = [y + 409 * v, y - 100 * u - 208 * v, y + 516 * u];
+                rgb.extend(parts.map(|part| (part >> 8).clamp(0, 255) as u8));
+            }
+        }
+        rgb
+    }
+
+    /// Pixels in a row.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// Rows.
+    pub fn height(&self) -> usize {
+        self.height
+    }
+
+    /// Its three planes, one after the other.
+    pub fn as_i420(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Brightness, blue, red.
+    pub fn planes(&self) -> [&[u8]; 3] {
+        let (luma, colour) = self.bytes.split_at(self.width * self.height);
+        let (blue, red) = colour.split_at(colour.len() / 2);
+        [luma, blue, red]
+    }
+
+    /// The same, to be written.
+    pub fn planes_mut(&mut self) -> [&mut [u8]; 3] {
+        let (luma, colour) = self.bytes.split_at_mut(self.width * self.height);
+        let half = colour.len() / 2;
+        let (blue, red) = colour.split_at_mut(half);
+        [luma, blue, red]
+    }
+
+    /// Bytes in a row of each plane.
+    pub(crate) fn strides(&self) -> [usize; 3] {
+        let half = self.width.div_ceil(2);
+        [self.width, half, half]
+    }
+
+    /// How near the brightness is to that of a picture of the same size, dB: the peak signal-to-noise ratio, infinite where they are equal.
+    pub fn psnr(&self, other: &Self) -> f64 {
+        let (own, others) = (self.planes()[0], other.planes()[0]);
+        let squares = own.iter().zip(others).map(|(a, b)| u64::from(a.abs_diff(*b)).pow(2));
+        let mean = squares.sum::<u64>() as f64 / own.len().max(1) as f64;
+        10.0 * (255.0 * 255.0 / mean).log10()
+    }
+
+    fn bytes_of(width: usize, height: usize) -> usize {
+        width * height + 2 * width.div_ceil(2) * height.div_ceil(2)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colours_come_back_from_i420() {
+        for colour in [[0, 0, 0], [255, 255, 255], [255, 0, 0], [0, 200, 0], [10, 20, 250]] {
+            let image = Image::from_rgb(3, 3, &colour.repeat(9)).unwrap();
+            for (at, part) in image.to_rgb().iter().enumerate() {
+                assert!(
+                    part.abs_diff(colour[at % 3]) <= 3,
+                    "{colour:?} came back as {:?}",
+                    &image.to_rgb()[..3]
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn yuyv_with_gaps_between_its_rows_is_read_by_its_stride() {
+        let rows = [[10, 60, 20, 70, 99, 99], [30, 61, 40, 71, 99, 99]].concat();
+        let image = Image::from_yuyv(2, 2, 6, &rows).unwrap();
+        assert_eq!(image.as_i420(), [10, 20, 30, 40, 60, 70]);
+        assert!(Image::from_yuyv(2, 2, 3, &rows).is_err() && Image::from_yuyv(2, 3, 6, &rows).is_err());
+    }
+
+    #[test]
+    fn sizes_that_no_codec_has_are_refused() {
+        assert!(matches!(Image::new(0, 4), Err(VideoError::Size { .. })) && Image::new(20_000, 4).is_err());
+        assert!(matches!(Image::from_i420(2, 2, vec![0; 5]), Err(VideoError::Bytes { given: 5, needed: 6 })));
+        assert!(Image::from_rgb(2, 2, &[0; 11]).is_err());
+    }
+}

@@ -1,0 +1,84 @@
+//! Live pictures on a session's channels: encoder and decoder, and what they tell each other.
+//!
+//! | at the camera | at the screen |
+//! | --- | --- |
+//! | [`Scene`], a test picture; [`Image`] | [`Image`] |
+//! | [`Encoder`]: pictures into payloads | [`Decoder`]: payloads into pictures |
+//! | [`Encoder::ask`] | [`Taken::ask`] |
+//! | [`Ivf`]: frames in a file | |
+//!
+//! VP8 (RFC 6386) by the system's libvpx; where taut was built without it, [`is_available`] is false and everything else says so. Both ends
+//! are state machines without clocks: the header that stands before each frame is [`taut_media::picture`]'s. After a loss no key frame is made, which
+//! takes three frames' time, but a frame that refers to what the receiver said that it has.
+//!
+//! ```
+//! use taut_video::{Decoder, Encoder, EncoderConfig, Scene, VideoError};
+//! # fn main() -> Result<(), VideoError> {
+//! # if !taut_video::is_available() { return Ok(()) }
+//! let mut scene = Scene::new(640, 480)?;
+//! let mut encoder = Encoder::new(EncoderConfig::new(640, 480, 30))?;
+//! let mut decoder = Decoder::new()?;
+//! for number in 0..3 {
+//!     let made = encoder.encode(scene.draw(number))?;
+//!     let taken = decoder.take(&made.payload)?;
+//!     assert_eq!(Scene::read(&taken.decoded[0].image), Some(number));
+//!     taken.ask.into_iter().for_each(|ask| encoder.ask(ask));
+//! }
+//! # Ok(())
+//! # }
+//! ```
+
+mod decoder;
+mod encoder;
+mod image;
+mod ivf;
+mod references;
+mod scene;
+mod vpx;
+
+pub use decoder::{Decoded, Decoder, DecoderCounts, Taken};
+pub use encoder::{Encoded, Encoder, EncoderConfig};
+pub use image::Image;
+pub use ivf::{Ivf, IvfHeader, ivf_frame};
+pub use scene::{LEAST_SCENE, Scene};
+use taut_media::picture::{Codec, PictureError};
+pub use vpx::is_available;
+
+/// Why there is no picture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum VideoError {
+    /// It was built without.
+    #[error("this taut was built without libvpx: install libvpx-dev and build it again")]
+    Missing,
+    /// It is not the one whose headers it was built with, or memory is short.
+    #[error("libvpx does not start: is it another version than taut was built with? Build taut again")]
+    Library,
+    /// libvpx's own number.
+    #[error("libvpx gives up with error {0}")]
+    Codec(i32),
+    /// Of pixels.
+    #[error("{width}×{height} pixels are not taken here")]
+    Size {
+        /// In a row.
+        width: usize,
+        /// Rows.
+        height: usize,
+    },
+    /// Too few or too many.
+    #[error("{given} B, and such a picture has {needed}")]
+    Bytes {
+        /// There are so many.
+        given: usize,
+        /// So many belong there.
+        needed: usize,
+    },
+    /// A payload is no picture.
+    #[error("no picture: {0}")]
+    Picture(PictureError),
+    /// It comes in a codec that is shown elsewhere.
+    #[error("{0:?} is not decoded here, VP8 is")]
+    NotDecoded(Codec),
+    /// It is not as its kind of file is.
+    #[error("the file is {0}")]
+    File(&'static str),
+}

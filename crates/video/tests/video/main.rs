@@ -1,0 +1,152 @@
+//! VP8 by libvpx, from picture to picture: through losses, at a rate, and against FFmpeg. Where taut was built without libvpx nothing of it
+//! can be tested, and that is said.
+
+mod ffmpeg;
+
+use std::collections::VecDeque;
+
+use taut_core::Bitrate;
+use taut_media::picture::Ask;
+use taut_video::{Decoder, Encoder, EncoderConfig, Image, Scene, is_available};
+
+const WIDTH: usize = 640;
+const HEIGHT: usize = 480;
+
+/// Says so where it is not.
+fn has_libvpx() -> bool {
+    if !is_available() {
+        println!("skipped: built without libvpx");
+    }
+    is_available()
+}
+
+fn encoder(kbps: u64) -> Encoder {
+    Encoder::new(EncoderConfig::new(WIDTH, HEIGHT, 30).rate(Bitrate::from_bps(kbps * 1_000))).unwrap()
+}
+
+/// A way of so many frames, each way, which loses some.
+struct World {
+    scene: Scene,
+    encoder: Encoder,
+    decoder: Decoder,
+    forth: VecDeque<Option<Vec<u8>>>,
+    back: VecDeque<Option<Ask>>,
+    numbers: Vec<u32>,
+    sizes: Vec<usize>,
+    least_psnr: f64,
+}
+
+impl World {
+    fn new(kbps: u64, way: usize) -> Self {
+        Self {
+            scene: Scene::new(WIDTH, HEIGHT).unwrap(),
+            encoder: encoder(kbps),
+            decoder: Decoder::new().unwrap(),
+            forth: (0..way).map(|_| None).collect(),
+            back: (0..way).map(|_| None).collect(),
+            numbers: Vec::new(),
+            sizes: Vec::new(),
+            least_psnr: f64::INFINITY,
+        }
+    }
+
+    fn step(&mut self, number: u32, lost: bool) {
+        let made = self.encoder.encode(self.scene.draw(number)).unwrap();
+        self.sizes.push(made.payload.len());
+        self.forth.push_back((!lost).then_some(made.payload));
+        let arrived = self.forth.pop_front().flatten();
+        let taken = arrived.map(|payload| self.decoder.take(&payload).unwrap()).unwrap_or_default();
+        for decoded in &taken.decoded {
+            let number = Scene::read(&decoded.image).expect("its number can be read");
+            let original: Image = self.scene.draw(number).clone();
+            self.least_psnr = self.least_psnr.min(original.psnr(&decoded.image));
+            self.numbers.push(number);
+        }
+        self.back.push_back(taken.ask);
+        if let Some(ask) = self.back.pop_front().flatten() {
+            self.encoder.ask(ask);
+        }
+    }
+}
+
+#[test]
+fn every_picture_comes_back_with_its_number() {
+    if !has_libvpx() {
+        return;
+    }
+    let mut world = World::new(1_500, 0);
+    (0..60).for_each(|number| world.step(number, false));
+    assert_eq!(world.numbers, (0..60).collect::<Vec<_>>());
+    println!("1500 kbit/s: {:.1} dB or more", world.least_psnr);
+    assert!(world.least_psnr > 25.0, "{} dB", world.least_psnr);
+}
+
+#[test]
+fn losses_cost_a_few_frames_each_and_no_key_frame_and_leave_no_trace_in_pictures() {
+    if !has_libvpx() {
+        return;
+    }
+    let mut world = World::new(1_500, 1);
+    // One in thirty, from when the first key frame is acknowledged.
+    (0..300).for_each(|number| world.step(number, number > 10 && number % 30 == 7));
+    let counts = world.decoder.counts();
+    println!("{counts:?}, {:.1} dB or more", world.least_psnr);
+    assert_eq!(counts.keys, 1, "{counts:?}");
+    assert_eq!(counts.recovered, 9, "{counts:?}");
+    // The frame, and the two that were made before its loss was known.
+    assert!(counts.missing <= 9 * 4, "{counts:?}");
+    assert!(world.numbers.is_sorted() && world.least_psnr > 25.0, "{} dB", world.least_psnr);
+}
+
+#[test]
+fn a_lost_key_frame_is_made_again_once() {
+    if !has_libvpx() {
+        return;
+    }
+    let mut world = World::new(1_500, 2);
+    (0..60).for_each(|number| world.step(number, number == 0));
+    assert_eq!(world.decoder.counts().keys, 1);
+    let first = world.numbers[0];
+    assert!((1..=14).contains(&first), "the first is {first}");
+    assert_eq!(world.numbers, (first..58).collect::<Vec<_>>());
+}
+
+#[test]
+fn frames_keep_to_the_rate_and_key_frames_to_three_times_an_average_frame() {
+    if !has_libvpx() {
+        return;
+    }
+    let mut world = World::new(2_000, 0);
+    (0..120).for_each(|number| world.step(number, false));
+    let kbps = |sizes: &[usize]| sizes.iter().sum::<usize>() * 8 * 30 / sizes.len() / 1_000;
+    let before = kbps(&world.sizes[30..]);
+    world.encoder.set_bitrate(Bitrate::from_bps(700_000)).unwrap();
+    (120..240).for_each(|number| world.step(number, false));
+    let after = kbps(&world.sizes[150..]);
+    world.encoder.restart();
+    let average = world.sizes[150..].iter().sum::<usize>() / 90;
+    world.step(240, false);
+    let key = world.sizes[240];
+    println!("2000 and 700 kbit/s: {before} and {after}; a key frame of {key} B, others {average} B");
+    assert!((1_600..2_400).contains(&before) && (560..840).contains(&after), "{before} {after}");
+    assert!(key < average * 4, "{key} B, others {average} B");
+}
+
+#[test]
+fn bytes_that_are_no_frame_are_counted_and_ask_for_a_key_frame() {
+    if !has_libvpx() {
+        return;
+    }
+    let mut decoder = Decoder::new().unwrap();
+    assert!(decoder.take(b"nothing").is_err());
+    let mut encoder = encoder(1_500);
+    let mut scene = Scene::new(WIDTH, HEIGHT).unwrap();
+    let mut made = encoder.encode(scene.draw(0)).unwrap();
+    made.payload.truncate(taut_media::picture::HEADER + 5);
+    assert_eq!(decoder.take(&made.payload).unwrap().ask, Some(Ask::Key));
+    assert_eq!(decoder.counts().malformed, 2);
+    encoder.ask(Ask::Key);
+    encoder.restart();
+    let made = encoder.encode(scene.draw(1)).unwrap();
+    assert_eq!(decoder.take(&made.payload).unwrap().decoded.len(), 1);
+}
