@@ -10,6 +10,8 @@ const HEARTBEAT = 20;
 /** A picture of this age, ms, is no eye on the robot any more: what is held is let go. */
 const STALE = 300;
 const RECONNECT = 1000;
+/** How often figures and plots are drawn, ms: the picture has its own worker. */
+const PANELS = 60;
 
 const element = <T extends HTMLElement>(id: string): T => document.getElementById(id) as T;
 
@@ -31,9 +33,12 @@ class Console {
     this.listen();
     setInterval(() => this.beat(), HEARTBEAT);
     setInterval(() => this.send(wire.ping(performance.now())), 500);
+    let drawn = 0;
     const draw = (now: number): void => {
-      this.panels.draw(now);
       requestAnimationFrame(draw);
+      if (now - drawn < PANELS) return;
+      drawn = now;
+      this.panels.draw(now);
     };
     requestAnimationFrame(draw);
   }

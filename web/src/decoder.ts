@@ -3,7 +3,7 @@
 import { ask, picture, taken, type Picture } from "./wire";
 
 /** To the page: what goes to the gateway, or when the picture was made that is shown now (ms since the epoch). */
-export type FromDecoder = { send: Uint8Array } | { made: number };
+export type FromDecoder = { send: Uint8Array } | { made: number; number: number };
 
 /** How often it is asked for what is missing, ms. */
 const ASK_AGAIN = 60;
@@ -37,7 +37,7 @@ function draw(channel: number, number: number, frame: VideoFrame | ImageBitmap, 
   const at = made.get(number);
   made.delete(number);
   lastDecoded = number;
-  if (at !== undefined) tell({ made: at });
+  if (at !== undefined) tell({ made: at, number });
   tell({ send: taken(channel) });
   askFor(channel, false);
 }

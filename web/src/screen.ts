@@ -22,6 +22,8 @@ export class Screen {
       if ("send" in data) return this.send(data.send);
       this.made = data.made - performance.timeOrigin;
       this.tellAge(performance.now() - this.made);
+      // For whoever measures beside this page.
+      dispatchEvent(new CustomEvent("picture", { detail: data }));
     };
     this.worker.postMessage({ canvas }, [canvas]);
   }

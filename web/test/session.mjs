@@ -44,7 +44,7 @@ export class Part {
 
 /** Both ends of a session, over `relay`, a scenario's link, where there is one. */
 export class Session {
-  static async start({ robot = [], console: more = [] } = {}) {
+  static async start({ transport = "quic", robot = [], console: more = [], relay = null } = {}) {
     const session = new Session();
     session.folder = mkdtempSync(join(tmpdir(), "taut-console-"));
     const identity = (name) => {
@@ -52,10 +52,12 @@ export class Session {
       return { args, fingerprint: JSON.parse(execFileSync(TAUT, ["identity", ...args, "--json"], { encoding: "utf8" })).fingerprint };
     };
     const [own, peer] = [identity("robot"), identity("operator")];
-    const listen = ["robot", "--listen", "127.0.0.1:0", ...own.args, "--trust", peer.fingerprint, "--json", "--robot", "sim:free", "--watchdog", `${WATCHDOG}ms`];
+    const listen = ["robot", "--listen", "127.0.0.1:0", "--transport", transport, ...own.args, "--trust", peer.fingerprint, "--json", "--robot", "sim:free", "--watchdog", `${WATCHDOG}ms`];
     session.robot = new Part([...listen, ...robot], session.folder);
     session.address = (await session.robot.line((line) => line.event === "listening")).address;
-    const connect = ["console", "--connect", session.address, ...peer.args, "--robot-id", own.fingerprint, "--json", "--port", "0"];
+    session.relay = relay?.(session.address);
+    if (session.relay) session.address = (await session.relay.line((line) => line.event === "relaying")).address;
+    const connect = ["console", "--connect", session.address, "--transport", transport, ...peer.args, "--robot-id", own.fingerprint, "--json", "--port", "0"];
     session.console = new Part([...connect, ...more], session.folder);
     session.url = (await session.console.line((line) => line.event === "console")).url;
     await session.console.line((line) => line.event === "connected");
@@ -64,6 +66,7 @@ export class Session {
 
   async end() {
     await Promise.all([this.console.end(), this.robot.end()]);
+    await this.relay?.end();
     rmSync(this.folder, { recursive: true, force: true });
   }
 }
