@@ -79,7 +79,7 @@ impl Outbox {
     ///
     /// # Errors
     /// When the page is closed.
-    pub fn next(&mut self) -> Result<Option<Arc<[u8]>>, Closed> {
+    pub fn poll(&mut self) -> Result<Option<Arc<[u8]>>, Closed> {
         if self.closed {
             return Err(Closed);
         }
@@ -143,7 +143,7 @@ impl Mailbox {
     pub fn wait(&self, patience: Duration) -> Result<Option<Arc<[u8]>>, Closed> {
         let mut outbox = self.lock();
         loop {
-            if let Some(message) = outbox.next()? {
+            if let Some(message) = outbox.poll()? {
                 return Ok(Some(message));
             }
             let (woken, wait) =
@@ -179,19 +179,19 @@ mod tests {
         let mut shown = Vec::new();
         for number in 0..5 {
             outbox.picture(0, message(number));
-            shown.extend(outbox.next().unwrap());
+            shown.extend(outbox.poll().unwrap());
         }
         assert_eq!((shown, outbox.dropped()), (vec![message(0), message(1)], 2));
         outbox.taken(0);
-        assert_eq!(outbox.next(), Ok(Some(message(4))));
-        assert_eq!(outbox.next(), Ok(None));
+        assert_eq!(outbox.poll(), Ok(Some(message(4))));
+        assert_eq!(outbox.poll(), Ok(None));
     }
 
     #[test]
     fn a_page_that_does_not_read_events_is_closed_and_old_states_make_way() {
         let mut outbox = Outbox::default();
         (0..=EVENTS).for_each(|_| outbox.event(message(1)));
-        assert_eq!(outbox.next(), Err(Closed));
+        assert_eq!(outbox.poll(), Err(Closed));
         let mut outbox = Outbox::default();
         (0..=STATES).for_each(|place| outbox.state([u8::from(place == 0); STATE]));
         let states = outbox.states().unwrap();
