@@ -78,7 +78,7 @@ test: ## All that CI runs: lint, tests, doc tests, links and examples in the doc
 	.ci/stats
 	@echo "make test: all is well"
 
-test-edges: ## Tests of what `make test` leaves out: the Python package, from its wheel, and the bridge to ROS 2; minutes
+test-edges: ## Tests of what `make test` leaves out: the Python package, from its wheel, the bridge to ROS 2, and the console in a browser; minutes
 	$(call need,cc:gcc,libc6-dev)
 	.ci/edges
 

@@ -35,6 +35,10 @@ pub(crate) struct Arguments {
     /// A hand that finds a surface, presses, slides and lets go by itself, in place of the keyboard; on a terminal with all of it on view
     #[arg(long)]
     script: bool,
+    /// The console in a browser in place of the keyboard, with the pictures of a test camera
+    #[cfg(feature = "console")]
+    #[arg(long, conflicts_with = "script")]
+    console: bool,
     /// End after so long; with --script alone
     #[arg(long = "for", value_name = "DURATION", requires = "script")]
     duration: Option<Duration>,
@@ -45,6 +49,18 @@ pub(crate) struct Arguments {
     #[arg(long, requires = "script")]
     json: bool,
 }
+
+impl Arguments {
+    fn has_console(&self) -> bool {
+        #[cfg(feature = "console")]
+        return self.console;
+        #[cfg(not(feature = "console"))]
+        false
+    }
+}
+
+/// The camera of the console.
+const CAMERA: &str = "front";
 
 /// Those that taut has with it.
 const LTE: &str = include_str!("../../../scenarios/lte.toml");
@@ -192,7 +208,8 @@ fn robot(
 ) -> Result<(Part, String), String> {
     let (device, identity, state) =
         (format!("sim:{}", arguments.touches), folder.file("robot"), folder.file("robot.state"));
-    let words = [
+    let camera = format!("{CAMERA}=test");
+    let mut words = vec![
         "robot",
         "--listen",
         "127.0.0.1:0",
@@ -210,6 +227,9 @@ fn robot(
         "300ms",
         "--json",
     ];
+    if arguments.has_console() {
+        words.extend(["--video", &camera]);
+    }
     let mut part = Part::start(&words, Stdio::piped(), Stdio::null())?;
     let mut lines = BufReader::new(part.0.stdout.take().ok_or("the robot says nothing")?).lines();
     let listening = lines.by_ref().map_while(Result::ok).find_map(|line| {
@@ -240,7 +260,7 @@ fn operator(
 ) -> Result<Part, String> {
     let (identity, state) = (folder.file("operator"), folder.file("operator.state"));
     let mut words = vec![
-        "operator",
+        if arguments.has_console() { "console" } else { "operator" },
         "--connect",
         connect,
         "--robot-id",
@@ -265,6 +285,11 @@ fn operator(
         } else if std::io::IsTerminal::is_terminal(&std::io::stdout()) {
             words.push("--tui");
         }
+    } else if arguments.has_console() {
+        words.extend(["--video", CAMERA]);
+        print(
+            "an arm behind an emulated network, its camera, and a console in your browser; Ctrl-C here ends it\n",
+        )?;
     } else {
         words.extend(["--input", "keyboard", "--every", "1s"]);
         print(

@@ -5,6 +5,8 @@
 mod button;
 #[cfg(feature = "sockets")]
 mod channels;
+#[cfg(feature = "console")]
+mod console;
 #[cfg(feature = "sockets")]
 mod demo;
 #[cfg(feature = "sockets")]
@@ -115,6 +117,9 @@ enum Command {
     #[cfg(feature = "sockets")]
     /// The end with the device: steer a robot, feel it, measure the link
     Operator(Box<operator::Arguments>),
+    #[cfg(feature = "console")]
+    /// The end with the device in a browser: see the robot, steer it by keys, gamepad or touch, stop it
+    Console(Box<console::Arguments>),
     #[cfg(feature = "sockets")]
     /// Carry the datagrams of applications that know nothing of it, over any transport and several paths; one at each end
     Proxy(Box<proxy::Arguments>),
@@ -192,9 +197,9 @@ fn hint(error: &clap::Error) -> Option<String> {
 }
 
 /// What there is only with sockets.
-const OF_SOCKETS: [&str; 13] = [
-    "demo", "probe", "identity", "robot", "device", "reset", "operator", "proxy", "ros2", "emulate", "gate",
-    "--real", "--kernel",
+const OF_SOCKETS: [&str; 14] = [
+    "demo", "probe", "identity", "robot", "device", "reset", "operator", "console", "proxy", "ros2",
+    "emulate", "gate", "--real", "--kernel",
 ];
 
 /// An error or a warning is one line, of which files and peers wrote some.
@@ -283,6 +288,8 @@ fn obey(command: Command) -> Ended {
         Command::Reset(arguments) => state::reset(&arguments),
         #[cfg(feature = "sockets")]
         Command::Operator(arguments) => operator::operator(&arguments),
+        #[cfg(feature = "console")]
+        Command::Console(arguments) => console::console(&arguments),
         #[cfg(feature = "sockets")]
         Command::Proxy(arguments) => proxy::run(&arguments),
         #[cfg(feature = "sockets")]

@@ -203,12 +203,52 @@ const COMMANDS: [(&str, Word<OperatorCommand>); 11] = [
     ("h", Word::Nothing),
 ];
 
-/// How often the terminal is told.
+/// What steers a session in place of its input, and is shown what happens.
+pub(crate) struct Steered {
+    pub(crate) device: Device,
+    pub(crate) buttons: Buttons,
+    /// Where a person finds it.
+    pub(crate) place: String,
+    /// Takes lines of JSON, on the session's thread: it does not wait.
+    pub(crate) show: Box<dyn Fn(&str) + Send>,
+}
+
+/// How often the terminal, or a page, is told.
 const FRAME: Duration = Duration::from_millis(100);
 
 impl Arguments {
     fn period(&self) -> Duration {
         Duration::from_nanos(1_000_000_000 / u64::from(self.rate))
+    }
+
+    pub(crate) fn priority(&self) -> Priority {
+        match self.priority {
+            Urgency::Normal => Priority::Normal,
+            Urgency::High => Priority::High,
+            Urgency::Emergency => Priority::Emergency,
+        }
+    }
+
+    /// Which session it is.
+    pub(crate) fn title(&self) -> String {
+        format!("{} over {}", self.connect, self.transport)
+    }
+
+    /// What has an input of its own has no other.
+    #[cfg(feature = "console")]
+    pub(crate) fn check_steered(&self) -> Result<(), String> {
+        if !matches!(self.input, Input::Demo(_)) || self.tui || self.commands || self.measure_video {
+            return Err(
+                "the page of `taut console` is its input: leave out --input, --tui, --commands and --measure-video".to_owned()
+            );
+        }
+        channels::check_codec(self.codec.codec, !self.channels()?.is_empty())
+    }
+
+    /// Its channels of pictures.
+    #[cfg(feature = "console")]
+    pub(crate) fn pictures(&self) -> Result<Vec<taut_console::PictureChannel>, String> {
+        Ok(self.channels()?.pictures())
     }
 
     /// Those of the file, which the device knows.
@@ -240,13 +280,8 @@ impl Arguments {
             );
         }
         channels::check_codec(self.codec.codec, !self.channels()?.is_empty())?;
-        let priority = match self.priority {
-            Urgency::Normal => Priority::Normal,
-            Urgency::High => Priority::High,
-            Urgency::Emergency => Priority::Emergency,
-        };
         let buttons = Buttons::default();
-        let device = self.input.open(self.period(), &self.columns, self.repeat, priority, &buttons)?;
+        let device = self.input.open(self.period(), &self.columns, self.repeat, self.priority(), &buttons)?;
         let shown = match (self.tui, self.json) {
             (true, _) => Shown::Nowhere,
             (_, true) => Shown::Json(clock),
@@ -280,7 +315,7 @@ impl Arguments {
         Ok(record)
     }
 
-    fn config(&self, own: Option<&Fingerprint>) -> Result<OperateConfig, String> {
+    fn config(&self, own: Option<&Fingerprint>, is_shown: bool) -> Result<OperateConfig, String> {
         // What is to arrive whatever happens does not make way for what is newer.
         let order = if self.reliable { Order::Fifo } else { Order::Newest };
         let session = OperatorConfig::new()
@@ -297,7 +332,7 @@ impl Arguments {
             Resume::Start => ResumePolicy::Start,
             Resume::Always => ResumePolicy::Always,
         });
-        let agent = match (self.tui, self.every) {
+        let agent = match (self.tui || is_shown, self.every) {
             (true, _) => agent.reports_by_time(FRAME),
             (false, Some(Every::Messages(messages))) => agent.reports_by_number(messages),
             (false, Some(Every::Time(period))) => agent.reports_by_time(period),
@@ -363,13 +398,25 @@ impl Arguments {
 }
 
 pub(crate) fn operator(arguments: &Arguments) -> Ended {
+    run(arguments, None)
+}
+
+/// A session with its input, or what steers it.
+pub(crate) fn run(arguments: &Arguments, steered: Option<Steered>) -> Ended {
     let clock = Clock::start();
     arguments.log.start(arguments.json, clock)?;
     last_stop::end_on_panic();
     let security = arguments.security()?;
     let own = security.fingerprint();
-    let config = arguments.config(own.as_ref())?;
-    let Opened { device, lines: taker, drops, buttons: pressed } = arguments.device(clock)?;
+    let config = arguments.config(own.as_ref(), steered.is_some())?;
+    let (opened, page) = match steered {
+        None => (arguments.device(clock)?, None),
+        Some(Steered { device, buttons, place, show }) => {
+            (Opened { device, lines: None, drops: None, buttons }, Some((place, show)))
+        }
+    };
+    let Opened { device, lines: taker, drops, buttons: pressed } = opened;
+    let (place, show) = page.unzip();
     let metrics = arguments.metrics.map(|listen| Metrics::start(listen, clock)).transpose()?;
     let remote = host::resolve(&arguments.connect)?;
     let transport = arguments.paths.transport(arguments.transport, arguments.deadline)?;
@@ -382,7 +429,9 @@ pub(crate) fn operator(arguments: &Arguments) -> Ended {
     let buttons =
         (!arguments.tui && (arguments.commands || taker.is_some())).then_some(arguments.button_heartbeat);
     let channels = arguments.channels()?;
-    let (screens, watched) = arguments.screens(&channels)?;
+    // A page decodes its pictures itself.
+    let (screens, watched) =
+        if place.is_some() { Screens::default() } else { arguments.screens(&channels)? };
     let recorded = arguments.record.start(clock, &channels, arguments.json, arguments.about_session())?;
     let config = match recorded.observer() {
         Some(observer) => config.observed(observer),
@@ -404,13 +453,21 @@ pub(crate) fn operator(arguments: &Arguments) -> Ended {
             }
             if !matches!(&note, Told::Note(OperatorNote::Event(OperatorEvent::Channel(event))) if !channels::is_told(event))
             {
-                recording.event(at, || match &note {
+                let mut line = || match &note {
                     Told::Path(path) => Some(paths::line(at, path)),
                     Told::Note(OperatorNote::Event(OperatorEvent::Channel(event))) => {
                         channels.line(at, event)
                     }
                     Told::Note(note) => events.line(at, note),
-                });
+                };
+                match &show {
+                    None => recording.event(at, line),
+                    Some(show) => {
+                        let line = line();
+                        line.iter().for_each(|line| show(line));
+                        recording.event(at, || line);
+                    }
+                }
                 drop(notes.try_send((at, note)));
             }
         };
@@ -433,7 +490,11 @@ pub(crate) fn operator(arguments: &Arguments) -> Ended {
     let ended = if arguments.tui {
         tui::show(session, arguments, clock)?
     } else {
-        lines(session, arguments, &declared, metrics.as_ref())
+        if let Some(place) = &place {
+            output::tell_place(clock.now(), place, arguments.json);
+        }
+        let is_quiet = place.is_some() && arguments.every.is_none() && !arguments.json;
+        lines(session, arguments, &declared, metrics.as_ref(), is_quiet)
     };
     // They end with the session, and say what they saw.
     screens.into_iter().for_each(|screen| _ = screen.join());
@@ -479,8 +540,14 @@ fn failed(arguments: &Arguments, error: &OperateError, own: Option<&Fingerprint>
 /// How a session ended, and when.
 type Outcome = Result<(Time, Progress), OperateError>;
 
-/// Prints line by line.
-fn lines(session: Session, arguments: &Arguments, channels: &Channels, metrics: Option<&Metrics>) -> Outcome {
+/// Prints line by line; reports not, where it is quiet.
+fn lines(
+    session: Session,
+    arguments: &Arguments,
+    channels: &Channels,
+    metrics: Option<&Metrics>,
+    is_quiet: bool,
+) -> Outcome {
     let (mut out, mut last, mut connected) = (Output::new(arguments.json), Time::ZERO, false);
     for (at, told) in &session.notes {
         last = at;
@@ -498,7 +565,7 @@ fn lines(session: Session, arguments: &Arguments, channels: &Channels, metrics: 
         connected |= matches!(note, OperatorNote::Event(OperatorEvent::Connected { .. }));
         if let OperatorNote::Event(OperatorEvent::Channel(event)) = &note {
             channels.tell(at, event, arguments.json);
-        } else if connected {
+        } else if connected && !(is_quiet && matches!(note, OperatorNote::Progress(_))) {
             out.note(at, &note);
         }
     }

@@ -57,6 +57,14 @@ impl Output {
     }
 }
 
+/// Where a person finds what steers the session.
+pub(super) fn tell_place(at: Time, place: &str, json: bool) {
+    if json {
+        return print(&json_line("console", at, [("url", json!(place))]));
+    }
+    print(&format!("open {place}\n"));
+}
+
 /// Everything that was measured, as a line of JSON.
 pub(super) fn summary_line(at: Time, progress: &Progress) -> String {
     shown(at, with_choices(lines::operator_summary(progress), progress))

@@ -25,7 +25,7 @@ pub(super) fn show(session: Session, arguments: &Arguments, clock: Clock) -> Res
     let mut terminal =
         ratatui::try_init().map_err(|error| format!("the terminal: {error}; go without --tui"))?;
     host::terminal_is_taken(true);
-    let mut view = View::new(format!("{} over {}", arguments.connect, arguments.transport));
+    let mut view = View::new(arguments.title());
     // A terminal that takes no more of what is drawn holds up no key.
     let presses = read_keys(session.remote.clone())?;
     let shown = loop {

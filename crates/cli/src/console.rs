@@ -1,0 +1,58 @@
+//! `taut console`: the operator's end in a browser.
+
+use clap::Args;
+use taut_console::{Console, ConsoleConfig, INPUT_LEASE};
+use taut_core::Duration;
+use taut_io::device::Buttons;
+
+use crate::Ended;
+use crate::operator::{self, Steered};
+
+#[derive(Args)]
+#[group(skip)]
+#[command(mut_arg("input", |input| input.hide(true)), mut_arg("columns", |columns| columns.hide(true)))]
+#[command(mut_arg("tui", |tui| tui.hide(true)), mut_arg("commands", |commands| commands.hide(true)))]
+#[command(mut_arg("repeat", |repeat| repeat.hide(true)), mut_arg("measure_video", |measure| measure.hide(true)))]
+#[command(mut_arg("video", |video| video.help("Show the pictures of the robot's --video of this name. Repeatable")))]
+pub(crate) struct Arguments {
+    /// Port of this host's loopback where the page is; 0: one that is free
+    #[arg(long, value_name = "PORT", default_value_t = 4480)]
+    port: u16,
+    /// What the page holds counts for so long after it said so last, 100ms to 150ms; never longer than the robot's --max-age
+    #[arg(long, value_name = "DURATION", default_value = "120ms", value_parser = input_lease)]
+    input_lease: Duration,
+    #[command(flatten)]
+    operator: operator::Arguments,
+}
+
+fn input_lease(text: &str) -> Result<Duration, String> {
+    let lease: Duration = text.parse().map_err(|error: taut_core::ParseQuantityError| error.to_string())?;
+    if (INPUT_LEASE[0]..=INPUT_LEASE[1]).contains(&lease) {
+        Ok(lease)
+    } else {
+        Err("is 100ms to 150ms: shorter ones lapse while a browser draws, longer ones move the robot after it hangs".to_owned())
+    }
+}
+
+pub(crate) fn console(arguments: &Arguments) -> Ended {
+    arguments.operator.check_steered()?;
+    let mut token = [0; 16];
+    getrandom::fill(&mut token).map_err(|error| format!("the system has no random numbers: {error}"))?;
+    let config = ConsoleConfig {
+        port: arguments.port,
+        token: u128::from_be_bytes(token),
+        input_lease: arguments.input_lease,
+        title: arguments.operator.title(),
+        pictures: arguments.operator.pictures()?,
+    };
+    let buttons = Buttons::default();
+    let console = Console::start(config, buttons.clone())
+        .map_err(|error| format!("--port {}: {error}; --port 0 takes one that is free", arguments.port))?;
+    let steered = Steered {
+        device: Box::new(console.device(arguments.operator.priority())),
+        buttons,
+        place: console.url(),
+        show: Box::new(move |line| console.tell(line)),
+    };
+    operator::run(&arguments.operator, Some(steered))
+}

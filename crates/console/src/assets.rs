@@ -1,0 +1,12 @@
+//! The page, as `web/` builds it.
+
+/// What is served under a path, and its type.
+pub(crate) fn asset(path: &str) -> Option<(&'static str, &'static [u8])> {
+    Some(match path {
+        "/" => ("text/html; charset=utf-8", include_bytes!("../assets/index.html")),
+        "/console.css" => ("text/css; charset=utf-8", include_bytes!("../assets/console.css")),
+        "/console.js" => ("text/javascript; charset=utf-8", include_bytes!("../assets/console.js")),
+        "/decoder.js" => ("text/javascript; charset=utf-8", include_bytes!("../assets/decoder.js")),
+        _ => return None,
+    })
+}

@@ -1,0 +1,147 @@
+//! The bytes between page and gateway: one WebSocket message each, numbers big-endian.
+//!
+//! | first byte, from the page | then |
+//! | --- | --- |
+//! | 1 input | flags (u8: bit 0 something is held, bit 1 axes of the hand), two bytes 0, then f32: m/s along x, y, z, rad/s about x, y, z, 1/s of the gripper |
+//! | 2 button | u8: 0 stop, 1 reset, 2 resume, 3 take control, 4 leave control |
+//! | 3 taken | number of the picture channel (u8): a picture was decoded or dropped, the next may come |
+//! | 4 ask | number of the picture channel (u8), then what goes to the encoder |
+//! | 5 ping | up to 16 bytes, which come back |
+//!
+//! | first byte, to the page | then |
+//! | --- | --- |
+//! | 1 event | a line of JSON |
+//! | 2 states | records of [`STATE`] bytes: seconds (f64), position in m (3 f32), force in N (3 f32) |
+//! | 3 picture | number of the picture channel (u8), two bytes 0, its age in µs (u32; all ones: not known), then the payload |
+//! | 5 pong | what the ping had |
+
+use std::sync::Arc;
+
+use taut_agent::Rate;
+use taut_core::{Duration, Time};
+use taut_session::State;
+
+/// Bytes of a record of states.
+pub const STATE: usize = 32;
+/// Bytes of a page's message at most.
+pub const LONGEST: usize = 64;
+const INPUT: usize = 32;
+
+/// What a page says.
+#[derive(Clone, Debug, PartialEq)]
+pub enum FromPage {
+    /// This is held, or nothing.
+    Input(Option<Rate>),
+    /// Stop the robot.
+    Stop,
+    /// Let go of the stop.
+    Reset,
+    /// Let the robot move.
+    Resume,
+    /// This page wants to be the one in control.
+    TakeControl,
+    /// It does not want to be any more.
+    LeaveControl,
+    /// The next picture of this channel may come.
+    Taken(u8),
+    /// To the encoder of this channel.
+    Ask(u8, Vec<u8>),
+    /// To be sent back.
+    Ping(Vec<u8>),
+}
+
+impl FromPage {
+    /// What a message says; `None`: nothing that there is.
+    pub fn parse(message: &[u8]) -> Option<Self> {
+        let (kind, rest) = message.split_first()?;
+        Some(match (kind, rest) {
+            (1, [flags @ 0..=3, 0, 0, ..]) if message.len() == INPUT => {
+                let number = |place: usize| {
+                    let at = 4 + 4 * place;
+                    f32::from_be_bytes([message[at], message[at + 1], message[at + 2], message[at + 3]])
+                };
+                let rate = Rate {
+                    linear: std::array::from_fn(number),
+                    angular: std::array::from_fn(|axis| number(3 + axis)),
+                    gripper: number(6),
+                    in_hand: flags & 2 != 0,
+                };
+                if !(0..7).all(|place| number(place).is_finite()) {
+                    return None;
+                }
+                Self::Input((flags & 1 != 0).then_some(rate))
+            }
+            (2, [0]) => Self::Stop,
+            (2, [1]) => Self::Reset,
+            (2, [2]) => Self::Resume,
+            (2, [3]) => Self::TakeControl,
+            (2, [4]) => Self::LeaveControl,
+            (3, [channel]) => Self::Taken(*channel),
+            (4, [channel, ask @ ..]) if ask.len() <= LONGEST => Self::Ask(*channel, ask.to_vec()),
+            (5, bytes) if bytes.len() <= 16 => Self::Ping(bytes.to_vec()),
+            _ => return None,
+        })
+    }
+}
+
+/// An event, a line of JSON.
+pub fn event(line: &str) -> Arc<[u8]> {
+    [&[1], line.as_bytes()].concat().into()
+}
+
+/// What the robot felt and where it was at `now`, as a record of states.
+pub fn state(now: Time, state: &State) -> [u8; STATE] {
+    let mut record = [0; STATE];
+    record[..8].copy_from_slice(&now.as_secs_f64().to_be_bytes());
+    for (place, value) in state.position.iter().chain(&state.force).enumerate() {
+        record[8 + 4 * place..12 + 4 * place].copy_from_slice(&value.to_be_bytes());
+    }
+    record
+}
+
+/// A picture that is so old.
+pub fn picture(channel: u8, age: Option<Duration>, payload: &[u8]) -> Arc<[u8]> {
+    let age = age.map_or(u32::MAX, |age| u32::try_from(age.as_nanos() / 1_000).unwrap_or(u32::MAX - 1));
+    [&[3, channel, 0, 0], &age.to_be_bytes()[..], payload].concat().into()
+}
+
+/// The answer to a ping.
+pub fn pong(bytes: &[u8]) -> Arc<[u8]> {
+    [&[5], bytes].concat().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn input(flags: u8, numbers: [f32; 7]) -> Vec<u8> {
+        let mut bytes = vec![1, flags, 0, 0];
+        numbers.iter().for_each(|number| bytes.extend(number.to_be_bytes()));
+        bytes
+    }
+
+    #[test]
+    fn an_input_is_what_its_bytes_say_and_one_that_is_no_number_is_none() {
+        let numbers = [0.1, -0.2, 0.3, 0.4, 0.5, 0.6, -1.0];
+        let rate = Rate { linear: [0.1, -0.2, 0.3], angular: [0.4, 0.5, 0.6], gripper: -1.0, in_hand: true };
+        assert_eq!(FromPage::parse(&input(3, numbers)), Some(FromPage::Input(Some(rate))));
+        assert_eq!(FromPage::parse(&input(0, numbers)), Some(FromPage::Input(None)));
+        for wrong in [f32::NAN, f32::INFINITY] {
+            assert_eq!(FromPage::parse(&input(1, [0.0, wrong, 0.0, 0.0, 0.0, 0.0, 0.0])), None);
+        }
+        let whole = input(1, numbers);
+        assert!((0..whole.len()).all(|length| FromPage::parse(&whole[..length]).is_none()));
+        assert_eq!(FromPage::parse(&input(4, numbers)), None);
+    }
+
+    #[test]
+    fn buttons_and_whatever_else_a_page_says_are_told_apart() {
+        assert_eq!(FromPage::parse(&[2, 0]), Some(FromPage::Stop));
+        assert_eq!(FromPage::parse(&[2, 2]), Some(FromPage::Resume));
+        assert_eq!(FromPage::parse(&[4, 1, 7, 8]), Some(FromPage::Ask(1, vec![7, 8])));
+        assert_eq!(FromPage::parse(&[5, 9]), Some(FromPage::Ping(vec![9])));
+        for none in [&[][..], &[2], &[2, 9], &[2, 0, 0], &[9], &[5; 18]] {
+            assert_eq!(FromPage::parse(none), None);
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! The operator's console in a browser.
+//!
+//! A gateway beside the operator's session serves a page on loopback and speaks with it over a WebSocket. The page says how fast to move while
+//! something is held; [`Console::device`] makes that into states at the session's rate. The page shows what the session tells, what the robot
+//! feels and its pictures.
+//!
+//! | rule | where |
+//! | --- | --- |
+//! | one page is in control, the others look on; a stop is anyone's | [`seat`] |
+//! | what a page holds counts for the input lease after it said so last, and never again before it was let go | [`seat`] |
+//! | who is served: requests for this host by its own page, with the token of this start | [`gate`] |
+//! | the bytes between page and gateway | [`frame`] |
+//! | pictures wait for a page at most one at a time, and are counted when they do not get there | [`outbox`] |
+//!
+//! When the page in control is gone, hidden or hung, its device gives no more samples: the robot's watchdog stops the robot, and only a person
+//! resumes it.
+
+mod assets;
+mod device;
+pub mod frame;
+pub mod gate;
+pub mod outbox;
+pub mod seat;
+mod serve;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde_json::{Value, json};
+use taut_core::Duration;
+use taut_io::device::Buttons;
+use taut_session::{ChannelId, Priority};
+
+pub use self::device::ConsoleDevice;
+use self::gate::Gate;
+use self::outbox::Mailbox;
+use self::seat::{PageId, Seat};
+
+/// The shortest and the longest input lease.
+pub const INPUT_LEASE: [Duration; 2] = [Duration::from_millis(100), Duration::from_millis(150)];
+/// Pages at most, at a time.
+pub const PAGES: usize = 8;
+/// Kinds of events of which the last one is kept for pages that come later.
+const KEPT: [&str; 4] = ["console", "connected", "robot", "status"];
+
+/// A channel of pictures to the operator.
+#[derive(Clone, Debug)]
+pub struct PictureChannel {
+    /// Its name.
+    pub name: String,
+    /// That channel.
+    pub pictures: ChannelId,
+    /// Where its receiver asks for what it lacks, if it can.
+    pub asks: Option<ChannelId>,
+}
+
+/// What a console is started with.
+#[derive(Clone, Debug)]
+pub struct ConsoleConfig {
+    /// Port of 127.0.0.1; 0: one that is free.
+    pub port: u16,
+    /// Secret of this start, 128 random bits: only a page that knows it is spoken with.
+    pub token: u128,
+    /// What a page holds counts for so long after it said so last, from 100 to 150 ms.
+    pub input_lease: Duration,
+    /// What the page shows of the session: its robot.
+    pub title: String,
+    /// At most 256.
+    pub pictures: Vec<PictureChannel>,
+}
+
+/// A running gateway. It can be copied; its threads end with the process.
+#[derive(Clone)]
+pub struct Console(Arc<Shared>);
+
+/// What the threads of pages, the session and the device share.
+struct Shared {
+    gate: Gate,
+    buttons: Buttons,
+    pictures: Vec<PictureChannel>,
+    state: Mutex<State>,
+}
+
+struct State {
+    seat: Seat,
+    next_page: PageId,
+    pages: BTreeMap<PageId, Mailbox>,
+    /// Newest line of each kind of [`KEPT`].
+    kept: BTreeMap<&'static str, Arc<[u8]>>,
+    /// What pages ask of encoders, not yet sent, newest of each channel.
+    asks: BTreeMap<u8, Vec<u8>>,
+}
+
+impl Console {
+    /// Listens on loopback and serves on threads of its own. What is pressed on a page goes to `buttons`.
+    ///
+    /// # Errors
+    /// When the port is taken, or the system has no thread left.
+    pub fn start(config: ConsoleConfig, buttons: Buttons) -> io::Result<Self> {
+        let listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, config.port)))?;
+        let lease = config.input_lease.clamp(INPUT_LEASE[0], INPUT_LEASE[1]);
+        let names: Vec<&str> = config.pictures.iter().map(|channel| &*channel.name).collect();
+        let about = json!({
+            "event": "console",
+            "title": config.title,
+            "input_lease_ms": lease.as_millis_f64(),
+            "pictures": names,
+        });
+        let state = State {
+            seat: Seat::new(lease),
+            next_page: PageId::default(),
+            pages: BTreeMap::new(),
+            kept: BTreeMap::from([("console", frame::event(&about.to_string()))]),
+            asks: BTreeMap::new(),
+        };
+        let shared = Arc::new(Shared {
+            gate: Gate::new(listener.local_addr()?.port(), config.token),
+            buttons,
+            pictures: config.pictures,
+            state: Mutex::new(state),
+        });
+        serve::start(listener, shared.clone())?;
+        Ok(Self(shared))
+    }
+
+    /// Where the page is, with its token.
+    pub fn url(&self) -> String {
+        self.0.gate.url()
+    }
+
+    /// What the page in control does, as the session's device; its states are that urgent.
+    pub fn device(&self, priority: Priority) -> ConsoleDevice {
+        ConsoleDevice::new(self.0.clone(), priority)
+    }
+
+    /// Shows an event of the session to all pages: a line of JSON with a key `event`.
+    pub fn tell(&self, line: &str) {
+        let Ok(value) = serde_json::from_str::<Value>(line) else { return };
+        let kind = value["event"].as_str().unwrap_or_default();
+        let message = frame::event(line.trim_end());
+        let mut state = self.0.lock();
+        if let Some(kind) = KEPT.iter().find(|known| **known == kind) {
+            state.kept.insert(kind, message.clone());
+        }
+        if let ("connected", Some(max_age)) = (kind, value["max_age_ms"].as_f64()) {
+            state.seat.limit_lease(Duration::from_nanos((max_age * 1e6) as u64));
+            state.seat.holds_to_run(value["hold_to_run"] == true);
+        }
+        if matches!((kind, value["state"].as_str()), ("robot", Some(robot)) if robot != "ENABLED") {
+            state.seat.disarm();
+        }
+        state.pages.values().for_each(|page| page.event(message.clone()));
+    }
+}
+
+impl std::fmt::Debug for Console {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Console").finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

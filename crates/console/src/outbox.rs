@@ -1,0 +1,200 @@
+//! What waits for a page.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::frame::STATE;
+
+/// Pictures of a channel that a page has and has not taken yet, at most.
+pub const CREDIT: u8 = 2;
+/// Events that wait at most: a page that is further behind is closed, for it shows what is not so.
+pub const EVENTS: usize = 256;
+/// Records of states that wait at most; older ones make way.
+pub const STATES: usize = 1_000;
+
+/// Why a page is spoken with no more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Closed;
+
+/// What waits for a page, bounded. Sans-IO.
+#[derive(Debug, Default)]
+pub struct Outbox {
+    events: VecDeque<Arc<[u8]>>,
+    states: VecDeque<[u8; STATE]>,
+    pictures: BTreeMap<u8, Waiting>,
+    closed: bool,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    newest: Option<Arc<[u8]>>,
+    /// Sent and not taken yet.
+    shown: u8,
+    dropped: u64,
+}
+
+impl Outbox {
+    /// An event. It is not dropped.
+    pub fn event(&mut self, message: Arc<[u8]>) {
+        if self.events.len() == EVENTS {
+            self.close();
+        } else if !self.closed {
+            self.events.push_back(message);
+        }
+    }
+
+    /// A record of states.
+    pub fn state(&mut self, record: [u8; STATE]) {
+        if self.states.len() == STATES {
+            self.states.pop_front();
+        }
+        self.states.push_back(record);
+    }
+
+    /// A picture of a channel. One that waits makes way, and is counted.
+    pub fn picture(&mut self, channel: u8, message: Arc<[u8]>) {
+        let waiting = self.pictures.entry(channel).or_default();
+        waiting.dropped += u64::from(waiting.newest.replace(message).is_some());
+    }
+
+    /// The page took a picture of this channel.
+    pub fn taken(&mut self, channel: u8) {
+        if let Some(waiting) = self.pictures.get_mut(&channel) {
+            waiting.shown = waiting.shown.saturating_sub(1);
+        }
+    }
+
+    /// Pictures that made way, of all channels.
+    pub fn dropped(&self) -> u64 {
+        self.pictures.values().map(|waiting| waiting.dropped).sum()
+    }
+
+    /// Nothing goes there any more.
+    pub fn close(&mut self) {
+        self.closed = true;
+    }
+
+    /// The next message but states; events go first.
+    ///
+    /// # Errors
+    /// When the page is closed.
+    pub fn poll(&mut self) -> Result<Option<Arc<[u8]>>, Closed> {
+        if self.closed {
+            return Err(Closed);
+        }
+        if let Some(event) = self.events.pop_front() {
+            return Ok(Some(event));
+        }
+        let ready =
+            self.pictures.values_mut().find(|waiting| waiting.newest.is_some() && waiting.shown < CREDIT);
+        Ok(ready.and_then(|waiting| {
+            waiting.shown += 1;
+            waiting.newest.take()
+        }))
+    }
+
+    /// All states that wait, as one message.
+    pub fn states(&mut self) -> Option<Arc<[u8]>> {
+        let all: Vec<u8> = std::iter::once(2).chain(self.states.drain(..).flatten()).collect();
+        (all.len() > 1).then(|| all.into())
+    }
+}
+
+/// A page's outbox, from any thread.
+#[derive(Clone, Debug, Default)]
+pub struct Mailbox(Arc<(Mutex<Outbox>, Condvar)>);
+
+impl Mailbox {
+    /// As [`Outbox::event`].
+    pub fn event(&self, message: Arc<[u8]>) {
+        self.change(|outbox| outbox.event(message));
+    }
+
+    /// As [`Outbox::state`]. Nobody is woken: states go once in a while.
+    pub fn state(&self, record: [u8; STATE]) {
+        self.lock().state(record);
+    }
+
+    /// As [`Outbox::picture`].
+    pub fn picture(&self, channel: u8, message: Arc<[u8]>) {
+        self.change(|outbox| outbox.picture(channel, message));
+    }
+
+    /// As [`Outbox::taken`].
+    pub fn taken(&self, channel: u8) {
+        self.change(|outbox| outbox.taken(channel));
+    }
+
+    /// As [`Outbox::close`].
+    pub fn close(&self) {
+        self.change(Outbox::close);
+    }
+
+    /// As [`Outbox::dropped`].
+    pub fn dropped(&self) -> u64 {
+        self.lock().dropped()
+    }
+
+    /// The next message; waits for one, and gives what states there are after `patience`.
+    ///
+    /// # Errors
+    /// When the page is closed.
+    pub fn wait(&self, patience: Duration) -> Result<Option<Arc<[u8]>>, Closed> {
+        let mut outbox = self.lock();
+        loop {
+            if let Some(message) = outbox.poll()? {
+                return Ok(Some(message));
+            }
+            let (woken, wait) =
+                self.0.1.wait_timeout(outbox, patience).unwrap_or_else(PoisonError::into_inner);
+            outbox = woken;
+            if wait.timed_out() {
+                return Ok(outbox.states());
+            }
+        }
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Outbox)) {
+        change(&mut self.lock());
+        self.0.1.notify_one();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Outbox> {
+        self.0.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(byte: u8) -> Arc<[u8]> {
+        [byte].into()
+    }
+
+    #[test]
+    fn pictures_wait_one_at_a_time_for_a_page_that_has_taken_the_ones_before() {
+        let mut outbox = Outbox::default();
+        let mut shown = Vec::new();
+        for number in 0..5 {
+            outbox.picture(0, message(number));
+            shown.extend(outbox.poll().unwrap());
+        }
+        assert_eq!((shown, outbox.dropped()), (vec![message(0), message(1)], 2));
+        outbox.taken(0);
+        assert_eq!(outbox.poll(), Ok(Some(message(4))));
+        assert_eq!(outbox.poll(), Ok(None));
+    }
+
+    #[test]
+    fn a_page_that_does_not_read_events_is_closed_and_old_states_make_way() {
+        let mut outbox = Outbox::default();
+        (0..=EVENTS).for_each(|_| outbox.event(message(1)));
+        assert_eq!(outbox.poll(), Err(Closed));
+        let mut outbox = Outbox::default();
+        (0..=STATES).for_each(|place| outbox.state([u8::from(place == 0); STATE]));
+        let states = outbox.states().unwrap();
+        assert_eq!((states.len(), states[1], outbox.states()), (1 + STATES * STATE, 0, None));
+    }
+}

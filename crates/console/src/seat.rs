@@ -1,0 +1,220 @@
+//! Who is in control, and what is held. Sans-IO.
+
+use taut_agent::{Grip, Rate};
+use taut_core::{Duration, Time};
+
+/// A page, one after the other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PageId(pub u64);
+
+/// The one seat from which the robot is moved. What is held there moves it until it is let go, or until the page says nothing for the input
+/// lease: then it is let go at once, and when the page goes on saying nothing for another lease, it counts as gone. What was held before
+/// a stop, a lapse or a change of hands never counts again: it has to be let go first.
+///
+/// ```
+/// use taut_agent::{Grip, Rate};
+/// use taut_console::seat::{PageId, Seat};
+/// use taut_core::{Duration, Time};
+/// let (mut seat, page, ms) = (Seat::new(Duration::from_millis(120)), PageId(1), Duration::from_millis(1));
+/// assert!(seat.take(page));
+/// seat.input(Time::ZERO, page, None);
+/// seat.input(Time::ZERO, page, Some(Rate::default()));
+/// assert!(matches!(seat.grip(Time::ZERO + ms * 120), Grip::Held(_)));
+/// assert_eq!(seat.grip(Time::ZERO + ms * 121), Grip::Released);
+/// assert_eq!(seat.grip(Time::ZERO + ms * 241), Grip::Lost);
+/// ```
+#[derive(Debug)]
+pub struct Seat {
+    lease: Duration,
+    limit: Duration,
+    holder: Option<PageId>,
+    /// When the holder said last what it holds.
+    heard: Option<Time>,
+    held: Option<Rate>,
+    /// Nothing was held since the last stop, lapse or change of hands.
+    armed: bool,
+    lapses: u64,
+    hold_to_run: bool,
+}
+
+impl Seat {
+    /// An empty one.
+    pub const fn new(lease: Duration) -> Self {
+        Self {
+            lease,
+            limit: Duration::MAX,
+            holder: None,
+            heard: None,
+            held: None,
+            armed: false,
+            lapses: 0,
+            hold_to_run: false,
+        }
+    }
+
+    /// The robot takes nothing that is older: neither does the lease.
+    pub fn limit_lease(&mut self, max_age: Duration) {
+        self.limit = max_age;
+    }
+
+    /// The robot is resumed only while something is held.
+    pub fn holds_to_run(&mut self, hold_to_run: bool) {
+        self.hold_to_run = hold_to_run;
+    }
+
+    /// The robot is resumed. What is held moves it only where it had to be.
+    pub fn resumed(&mut self) {
+        if !self.hold_to_run {
+            self.disarm();
+        }
+    }
+
+    /// Who sits there.
+    pub const fn holder(&self) -> Option<PageId> {
+        self.holder
+    }
+
+    /// How often a lease lapsed while something was held.
+    pub const fn lapses(&self) -> u64 {
+        self.lapses
+    }
+
+    /// It sits down. False: another one sits there.
+    pub fn take(&mut self, page: PageId) -> bool {
+        if self.holder.is_none() {
+            (self.holder, self.heard) = (Some(page), None);
+            self.disarm();
+        }
+        self.holder == Some(page)
+    }
+
+    /// It is gone. True: it sat there.
+    pub fn leave(&mut self, page: PageId) -> bool {
+        let sat = self.holder == Some(page);
+        if sat {
+            (self.holder, self.heard) = (None, None);
+            self.disarm();
+        }
+        sat
+    }
+
+    /// What is held now does not count any more: it has to be let go first.
+    pub fn disarm(&mut self) {
+        (self.held, self.armed) = (None, false);
+    }
+
+    /// What a page holds. One that is not in control holds nothing.
+    pub fn input(&mut self, now: Time, page: PageId, held: Option<Rate>) {
+        if self.holder != Some(page) {
+            return;
+        }
+        // Nobody may have looked since it lapsed.
+        self.lapse(now);
+        self.heard = Some(now);
+        self.armed |= held.is_none();
+        self.held = held.filter(|_| self.armed);
+    }
+
+    /// What the robot is to do at `now`.
+    pub fn grip(&mut self, now: Time) -> Grip {
+        self.lapse(now);
+        match (self.heard, self.held) {
+            (None, _) => Grip::Lost,
+            (Some(heard), _) if now.saturating_since(heard) > self.lease() * 2 => Grip::Lost,
+            (Some(_), Some(rate)) => Grip::Held(rate),
+            (Some(_), None) => Grip::Released,
+        }
+    }
+
+    fn lease(&self) -> Duration {
+        self.lease.min(self.limit)
+    }
+
+    fn lapse(&mut self, now: Time) {
+        if self.heard.is_some_and(|heard| now.saturating_since(heard) > self.lease()) {
+            self.lapses += u64::from(self.held.is_some());
+            self.disarm();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ONE: PageId = PageId(1);
+    const OTHER: PageId = PageId(2);
+    const RATE: Rate = Rate { linear: [0.1, 0.0, 0.0], angular: [0.0; 3], gripper: 0.0, in_hand: false };
+
+    fn at(ms: u64) -> Time {
+        Time::ZERO + Duration::from_millis(ms)
+    }
+
+    fn held() -> Seat {
+        let mut seat = Seat::new(Duration::from_millis(120));
+        assert!(seat.take(ONE));
+        seat.input(at(0), ONE, None);
+        seat.input(at(0), ONE, Some(RATE));
+        assert_eq!(seat.grip(at(0)), Grip::Held(RATE));
+        seat
+    }
+
+    #[test]
+    fn what_lapsed_does_not_count_before_it_was_let_go_whether_or_not_somebody_looked_meanwhile() {
+        for looks in [true, false] {
+            let mut seat = held();
+            if looks {
+                assert_eq!(seat.grip(at(121)), Grip::Released);
+            }
+            seat.input(at(130), ONE, Some(RATE));
+            assert_eq!((seat.grip(at(130)), seat.lapses()), (Grip::Released, 1));
+            seat.input(at(140), ONE, None);
+            seat.input(at(150), ONE, Some(RATE));
+            assert_eq!(seat.grip(at(150)), Grip::Held(RATE));
+        }
+    }
+
+    #[test]
+    fn what_was_held_before_a_stop_does_not_move_the_robot_after_it() {
+        let mut seat = held();
+        seat.disarm();
+        seat.input(at(10), ONE, Some(RATE));
+        assert_eq!(seat.grip(at(10)), Grip::Released);
+    }
+
+    #[test]
+    fn what_was_held_before_a_resume_moves_only_a_robot_that_is_not_resumed_without() {
+        for hold_to_run in [false, true] {
+            let mut seat = held();
+            seat.holds_to_run(hold_to_run);
+            seat.resumed();
+            assert_eq!(seat.grip(at(1)) == Grip::Held(RATE), hold_to_run);
+        }
+    }
+
+    #[test]
+    fn one_page_is_in_control_and_its_end_is_that_of_the_samples() {
+        let mut seat = held();
+        assert!(!seat.take(OTHER));
+        seat.input(at(1), OTHER, None);
+        assert_eq!(seat.grip(at(1)), Grip::Held(RATE));
+        assert!(!seat.leave(OTHER) && seat.leave(ONE));
+        assert_eq!(seat.grip(at(1)), Grip::Lost);
+        assert!(seat.take(OTHER));
+        seat.input(at(2), OTHER, Some(RATE));
+        assert_eq!(seat.grip(at(2)), Grip::Released);
+    }
+
+    #[test]
+    fn a_page_that_goes_on_saying_nothing_counts_as_gone() {
+        let mut seat = held();
+        assert_eq!((seat.grip(at(240)), seat.grip(at(241))), (Grip::Released, Grip::Lost));
+    }
+
+    #[test]
+    fn the_lease_is_no_longer_than_what_the_robot_takes() {
+        let mut seat = held();
+        seat.limit_lease(Duration::from_millis(40));
+        assert_eq!(seat.grip(at(41)), Grip::Released);
+    }
+}

@@ -1,0 +1,264 @@
+//! The threads of pages: one that reads and one that writes, each.
+
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use serde_json::json;
+use taut_agent::Alarm;
+use taut_io::device::Pressed;
+use taut_io::{Clock, outrank, spawn_unprivileged};
+use tungstenite::handshake::derive_accept_key;
+use tungstenite::protocol::{Message, Role, WebSocket, WebSocketConfig};
+
+use crate::assets::asset;
+use crate::frame::{self, FromPage};
+use crate::gate::{Asked, PROTOCOL, REQUEST};
+use crate::outbox::Mailbox;
+use crate::seat::PageId;
+use crate::{PAGES, Shared};
+
+/// Whoever asks has so long for each part of a request.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// How often states go to pages.
+const STATES: Duration = Duration::from_millis(20);
+/// Connections at most: pages, and those that fetch files.
+const CONNECTIONS: usize = 2 * PAGES;
+
+pub(crate) fn start(listener: TcpListener, shared: Arc<Shared>) -> io::Result<()> {
+    let accept = move || {
+        let open = Arc::new(AtomicUsize::new(0));
+        for stream in listener.incoming().filter_map(Result::ok) {
+            if open.load(Ordering::Relaxed) == CONNECTIONS {
+                continue;
+            }
+            let (shared, one) = (shared.clone(), Open::new(&open));
+            // Where there is no thread left, the page is closed.
+            let _ = spawn_unprivileged("taut console", outrank, move || {
+                let _one = one;
+                let _ = serve(stream, &shared);
+            });
+        }
+    };
+    spawn_unprivileged("taut console", || (), accept).map(drop)
+}
+
+/// Counts a connection while it is there.
+struct Open(Arc<AtomicUsize>);
+
+impl Open {
+    fn new(count: &Arc<AtomicUsize>) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(count.clone())
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+fn serve(mut stream: TcpStream, shared: &Arc<Shared>) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let (head, rest) = read_head(&mut stream)?;
+    match shared.gate.check(&head) {
+        Ok(Asked::Session(key)) => {
+            let key = derive_accept_key(key.as_bytes());
+            write!(
+                stream,
+                "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+                 Sec-WebSocket-Accept: {key}\r\nSec-WebSocket-Protocol: {PROTOCOL}\r\n\r\n"
+            )?;
+            stream.set_read_timeout(None)?;
+            converse(stream, rest, shared)
+        }
+        Ok(Asked::File(path)) => match asset(&path) {
+            Some((kind, body)) => answer(&mut stream, "200 OK", kind, body),
+            None => answer(&mut stream, "404 Not Found", "text/plain", b"there is no such file\n"),
+        },
+        Err(refused) => {
+            let (status, why) = refused.answer();
+            answer(&mut stream, status, "text/plain", format!("{why}\n").as_bytes())
+        }
+    }
+}
+
+/// A request up to its empty line, and what came behind it.
+fn read_head(stream: &mut TcpStream) -> io::Result<(String, Vec<u8>)> {
+    let mut bytes = Vec::new();
+    loop {
+        if let Some(end) = bytes.windows(4).position(|end| end == b"\r\n\r\n") {
+            let head = String::from_utf8(bytes[..end].to_vec()).map_err(|_| io::ErrorKind::InvalidData)?;
+            return Ok((head, bytes.split_off(end + 4)));
+        }
+        let mut more = [0; 1_024];
+        match stream.read(&mut more)? {
+            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            _ if bytes.len() > REQUEST => return Err(io::ErrorKind::InvalidData.into()),
+            count => bytes.extend_from_slice(&more[..count]),
+        }
+    }
+}
+
+/// A page can load and reach nothing but what is served here, and nobody can put it into a page of their own.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; worker-src 'self'; img-src 'self' data:; \
+                      base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+fn answer(stream: &mut TcpStream, status: &str, kind: &str, body: &[u8]) -> io::Result<()> {
+    let head = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nContent-Security-Policy: {POLICY}\r\n\
+         X-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\nCross-Origin-Opener-Policy: same-origin\r\n\
+         Cross-Origin-Embedder-Policy: require-corp\r\nCross-Origin-Resource-Policy: same-origin\r\n\
+         Cache-Control: no-store\r\nConnection: close\r\n\r\n",
+        body.len()
+    );
+    stream.write_all(&[head.as_bytes(), body].concat())
+}
+
+/// What is read from a connection; another thread writes to it, and no answer of the protocol's comes in between.
+struct Reading(TcpStream);
+
+impl Read for Reading {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.read(buffer)
+    }
+}
+
+impl Write for Reading {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        Ok(bytes.len())
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn converse(stream: TcpStream, rest: Vec<u8>, shared: &Arc<Shared>) -> io::Result<()> {
+    let config = WebSocketConfig::default()
+        .max_message_size(Some(frame::LONGEST))
+        .max_frame_size(Some(frame::LONGEST));
+    let writing = WebSocket::from_raw_socket(stream.try_clone()?, Role::Server, None);
+    let reading = Reading(stream.try_clone()?);
+    let mut reading = WebSocket::from_partially_read(reading, rest, Role::Server, Some(config));
+    let mailbox = Mailbox::default();
+    let sent = mailbox.clone();
+    spawn_unprivileged("taut console", || (), move || write_to(writing, &sent))?;
+    if let Some(page) = shared.enter(&mailbox) {
+        // Whatever ends it, also a message that is none.
+        while let Ok(message) = reading.read() {
+            match message {
+                Message::Binary(bytes) => match FromPage::parse(&bytes) {
+                    Some(said) => shared.take(page, &mailbox, said),
+                    None => break,
+                },
+                Message::Close(_) | Message::Text(_) => break,
+                Message::Ping(_) | Message::Pong(_) | Message::Frame(_) => {}
+            }
+        }
+        shared.leave(page);
+    }
+    mailbox.close();
+    stream.shutdown(Shutdown::Both)
+}
+
+fn write_to(mut page: WebSocket<TcpStream>, mailbox: &Mailbox) {
+    while let Ok(message) = mailbox.wait(STATES) {
+        if let Some(message) = message
+            && page.send(Message::binary(message.to_vec())).is_err()
+        {
+            break;
+        }
+    }
+    // Its reader ends by that.
+    let _ = page.get_ref().shutdown(Shutdown::Both);
+}
+
+impl Shared {
+    /// A page comes. `None`: there are too many.
+    fn enter(&self, mailbox: &Mailbox) -> Option<PageId> {
+        let mut state = self.lock();
+        if state.pages.len() == PAGES {
+            return None;
+        }
+        let page = state.next_page;
+        state.next_page.0 += 1;
+        state.kept.values().for_each(|message| mailbox.event(message.clone()));
+        state.seat.take(page);
+        state.pages.insert(page, mailbox.clone());
+        drop(state);
+        self.tell_seat();
+        Some(page)
+    }
+
+    fn leave(&self, page: PageId) {
+        let mut state = self.lock();
+        state.pages.remove(&page);
+        let sat = state.seat.leave(page);
+        drop(state);
+        if sat {
+            self.tell_seat();
+        }
+    }
+
+    /// Tells each page whether it is in control, and whether anybody is.
+    fn tell_seat(&self) {
+        let state = self.lock();
+        let holder = state.seat.holder();
+        for (page, mailbox) in &state.pages {
+            let seat = json!({
+                "event": "seat",
+                "in_control": holder == Some(*page),
+                "free": holder.is_none(),
+                "pages": state.pages.len(),
+            });
+            mailbox.event(frame::event(&seat.to_string()));
+        }
+    }
+
+    fn take(&self, page: PageId, mailbox: &Mailbox, said: FromPage) {
+        match said {
+            FromPage::Stop => {
+                // First of all.
+                self.buttons.press(Pressed::Alarm(Alarm::Pressed));
+                self.lock().seat.disarm();
+            }
+            FromPage::Input(held) => self.lock().seat.input(Clock::since_boot(), page, held),
+            FromPage::Reset => self.press(page, Pressed::Reset),
+            FromPage::Resume => self.press(page, Pressed::Resume),
+            FromPage::TakeControl => {
+                self.lock().seat.take(page);
+                self.tell_seat();
+            }
+            FromPage::LeaveControl => {
+                self.lock().seat.leave(page);
+                self.tell_seat();
+            }
+            FromPage::Taken(channel) => mailbox.taken(channel),
+            FromPage::Ask(channel, ask) if usize::from(channel) < self.pictures.len() => {
+                self.lock().asks.insert(channel, ask);
+            }
+            FromPage::Ask(..) => {}
+            FromPage::Ping(bytes) => {
+                mailbox.event(frame::pong(&bytes));
+                let state = self.lock();
+                let counts = json!({
+                    "event": "gateway",
+                    "pictures_dropped": mailbox.dropped(),
+                    "lapses": state.seat.lapses(),
+                });
+                mailbox.event(frame::event(&counts.to_string()));
+            }
+        }
+    }
+
+    fn press(&self, page: PageId, pressed: Pressed) {
+        if self.lock().seat.holder() == Some(page) {
+            self.buttons.press(pressed);
+        }
+    }
+}

@@ -1,0 +1,92 @@
+/** Decodes pictures and draws each at once: there is no jitter buffer, and of two that are ready the newer one stays. */
+
+import { ask, picture, taken, type Picture } from "./wire";
+
+/** To the page: what goes to the gateway, or when the picture was made that is shown now (ms since the epoch). */
+export type FromDecoder = { send: Uint8Array } | { made: number; number: number };
+
+/** How often it is asked for what is missing, ms. */
+const ASK_AGAIN = 60;
+
+let context: OffscreenCanvasRenderingContext2D;
+let decoder: VideoDecoder | null = null;
+let codec = "";
+let needsKey = true;
+/** Frames that were given to the decoder, the newest last: what a frame may refer to. */
+const given: number[] = [];
+let lastDecoded = 0;
+let askedAt = 0;
+let ready = 0;
+const made = new Map<number, number>();
+
+function tell(message: FromDecoder): void {
+  postMessage(message);
+}
+
+function askFor(channel: number, isMissing: boolean): void {
+  const now = performance.now();
+  if ((isMissing || needsKey) && now - askedAt < ASK_AGAIN) return;
+  askedAt = now;
+  tell({ send: ask(channel, { lastDecoded, needsKey, isMissing }) });
+}
+
+function draw(channel: number, number: number, frame: VideoFrame | ImageBitmap, width: number, height: number): void {
+  if (context.canvas.width !== width || context.canvas.height !== height) Object.assign(context.canvas, { width, height });
+  context.drawImage(frame, 0, 0);
+  frame.close();
+  const at = made.get(number);
+  made.delete(number);
+  lastDecoded = number;
+  if (at !== undefined) tell({ made: at, number });
+  tell({ send: taken(channel) });
+  askFor(channel, false);
+}
+
+function start(picture: Picture): VideoDecoder {
+  decoder?.close();
+  codec = picture.codec;
+  const { channel } = picture;
+  decoder = new VideoDecoder({
+    output: (frame) => draw(channel, frame.timestamp / 1000, frame, frame.displayWidth, frame.displayHeight),
+    error: () => {
+      decoder = null;
+      needsKey = true;
+      tell({ send: taken(channel) });
+      askFor(channel, false);
+    },
+  });
+  decoder.configure({ codec, optimizeForLatency: true });
+  return decoder;
+}
+
+async function receive(bytes: Uint8Array, at: number): Promise<void> {
+  const one = picture(bytes);
+  if (!one) return tell({ send: taken(bytes[1] ?? 0) });
+  made.set(one.number, at - (one.ageOnArrival ?? 0));
+  // What was never shown is not kept.
+  if (made.size > 64) made.delete(made.keys().next().value!);
+  if (one.codec === "jpeg") {
+    const order = ++ready;
+    const image = await createImageBitmap(new Blob([one.frame as Uint8Array<ArrayBuffer>], { type: "image/jpeg" })).catch(() => null);
+    if (!image || order < ready) return tell({ send: taken(one.channel) });
+    needsKey = false;
+    return draw(one.channel, one.number, image, one.width, one.height);
+  }
+  if (!one.key && (needsKey || !given.includes(one.reference))) {
+    tell({ send: taken(one.channel) });
+    return askFor(one.channel, true);
+  }
+  if (one.key) {
+    needsKey = false;
+    given.length = 0;
+  }
+  given.push(one.number);
+  if (given.length > 64) given.shift();
+  const to = decoder && codec === one.codec ? decoder : start(one);
+  to.decode(new EncodedVideoChunk({ type: one.key ? "key" : "delta", timestamp: one.number * 1000, data: one.frame as Uint8Array<ArrayBuffer> }));
+}
+
+onmessage = ({ data }: MessageEvent<{ canvas: OffscreenCanvas } | { bytes: Uint8Array; at: number }>) => {
+  if ("canvas" in data) context = data.canvas.getContext("2d", { alpha: false, desynchronized: true })!;
+  else void receive(data.bytes, data.at);
+};

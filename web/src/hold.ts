@@ -1,0 +1,85 @@
+/**
+ * What is held, of all sources. Whatever takes the page away from its person lets go of everything, and nothing that is still pressed counts
+ * before it was let go.
+ */
+
+import type { Rate } from "./wire";
+
+export const SPEED = 0.05;
+const TURN = 0.5;
+const GRIPPER = 0.5;
+
+/** By `KeyboardEvent.code`: places on the keyboard, whatever is printed there. */
+export const KEYS: Record<string, { place: number; sign: number }> = {
+  KeyW: { place: 0, sign: 1 },
+  KeyS: { place: 0, sign: -1 },
+  KeyA: { place: 1, sign: 1 },
+  KeyD: { place: 1, sign: -1 },
+  KeyI: { place: 2, sign: 1 },
+  KeyK: { place: 2, sign: -1 },
+  KeyJ: { place: 5, sign: 1 },
+  KeyL: { place: 5, sign: -1 },
+  KeyO: { place: 6, sign: -1 },
+  KeyP: { place: 6, sign: 1 },
+};
+
+const SCALE: Rate = [SPEED, SPEED, SPEED, TURN, TURN, TURN, GRIPPER];
+/** A stick that is let go does not rest quite in its middle. */
+const DEAD_ZONE = 0.15;
+
+export class Hold {
+  /** Keys and pads on the screen that are pressed, by their name. */
+  private pressed = new Map<string, { place: number; sign: number }>();
+  /** Of a gamepad: null while its enabling button is not held. */
+  private stick: Rate | null = null;
+  private gamepad: string | null = null;
+  /** It has to be let go before it counts again. */
+  private stickLocked = false;
+
+  press(name: string, does: { place: number; sign: number }): void {
+    this.pressed.set(name, does);
+  }
+
+  letGo(name: string): void {
+    this.pressed.delete(name);
+  }
+
+  /** Nothing is held. What is still pressed says so no more: keys repeat, and repeats are not presses. */
+  release(): void {
+    this.pressed.clear();
+    this.stick = null;
+    this.stickLocked = true;
+  }
+
+  /** Reads the gamepad. Gives what has happened to it. */
+  readGamepad(pads: readonly (Gamepad | null)[]): "lost" | "found" | null {
+    const pad = pads.find((pad) => pad?.connected && pad.mapping === "standard") ?? null;
+    const was = this.gamepad;
+    this.gamepad = pad?.id ?? null;
+    if (was !== this.gamepad) this.release();
+    if (pad) {
+      const isHeld = (pad.buttons[5]?.pressed ?? false) || (pad.buttons[4]?.pressed ?? false);
+      this.stickLocked &&= isHeld;
+      this.stick = isHeld && !this.stickLocked ? ofPad(pad) : null;
+    }
+    if (was !== null && this.gamepad === null) return "lost";
+    return was === null && this.gamepad !== null ? "found" : null;
+  }
+
+  rate(): Rate | null {
+    if (this.pressed.size === 0) return this.stick;
+    const rate: Rate = [0, 0, 0, 0, 0, 0, 0];
+    for (const { place, sign } of this.pressed.values()) rate[place]! += sign * SCALE[place]!;
+    return rate;
+  }
+}
+
+function ofPad(pad: Gamepad): Rate {
+  const axis = (place: number): number => {
+    const value = pad.axes[place] ?? 0;
+    return Math.abs(value) < DEAD_ZONE ? 0 : value;
+  };
+  const closing = (pad.buttons[7]?.value ?? 0) - (pad.buttons[6]?.value ?? 0);
+  const raw: Rate = [-axis(1), -axis(0), -axis(3), 0, 0, -axis(2), closing];
+  return raw.map((value, place) => value * SCALE[place]!) as Rate;
+}

@@ -1,0 +1,156 @@
+/** What is shown beside the picture. */
+
+import { Plot } from "./plot";
+import { Pose } from "./pose";
+import type { Sample } from "./wire";
+
+const EVENTS = 12;
+const element = <T extends HTMLElement>(id: string): T => document.getElementById(id) as T;
+const ms = (value: number): string => `${value.toFixed(value < 10 ? 1 : 0)} ms`;
+
+/** What the robot's state asks of its person. */
+const STANDS: Record<string, string> = {
+  PAUSED: "PAUSED: let it move (R)",
+  DISABLED: "DISABLED: let it move (R)",
+  "EMERGENCY STOP": "STOPPED: reset (C), then let it move (R)",
+};
+
+export class Panels {
+  private readonly force = new Plot(element("force-plot"), "#f0c257", 1, "N");
+  private readonly trip = new Plot(element("trip-plot"), "#6cc5ff", 10, "ms");
+  private readonly age = new Plot(element("age-plot"), "#c79bff", 50, "ms");
+  private readonly pose = new Pose(element("pose"));
+  private newest: { sample: Sample; at: number } | null = null;
+  private shownAge: number | null = null;
+  private gatewayTrip = 0;
+  private gatewayCounts = { pictures_dropped: 0, lapses: 0 };
+  private said = new Map<string, string>();
+
+  /** Writes only what has changed: a screen reader hears nothing twice. */
+  private write(id: string, text: string): void {
+    if (this.said.get(id) === text) return;
+    this.said.set(id, text);
+    element(id).textContent = text;
+  }
+
+  sample(sample: Sample, now: number): void {
+    this.newest = { sample, at: now };
+    this.force.add(now, Math.hypot(...sample.force));
+    this.pose.show(sample);
+  }
+
+  pictureAge(age: number): void {
+    this.shownAge = age;
+    element("age-figure").hidden = false;
+    this.age.add(performance.now(), age);
+  }
+
+  gateway(trip: number): void {
+    this.gatewayTrip = trip;
+  }
+
+  held(isHeld: boolean): void {
+    document.body.dataset.holds = String(isHeld);
+  }
+
+  stale(isStale: boolean): void {
+    element("stale").hidden = !isStale;
+  }
+
+  stopPressed(isConnected: boolean): void {
+    this.write("acknowledged", isConnected ? "STOP pressed, not acknowledged yet" : "NOT SENT: the gateway is gone");
+  }
+
+  acknowledged(after: number): void {
+    this.write("acknowledged", `robot acknowledged in ${after.toFixed(0)} ms`);
+  }
+
+  lost(why: string): void {
+    this.standing("NO LINK");
+    this.write("seat", why);
+    this.buttons(false);
+  }
+
+  private standing(standing: string): void {
+    element("standing").dataset.is = standing;
+    this.write("standing", STANDS[standing] ?? standing);
+  }
+
+  private buttons(inControl: boolean): void {
+    for (const button of document.querySelectorAll<HTMLButtonElement>("#reset, #resume, #pads button"))
+      button.disabled = !inControl;
+  }
+
+  say(text: string): void {
+    const line = document.createElement("li");
+    line.textContent = text;
+    const events = element("events");
+    events.prepend(line);
+    while (events.children.length > EVENTS) events.lastElementChild!.remove();
+  }
+
+  event(event: any, now: number): void {
+    switch (event.event) {
+      case "console":
+        return this.write("title", event.title);
+      case "seat": {
+        const others = event.pages - 1;
+        const beside = others > 0 ? `, ${others} other page${others > 1 ? "s" : ""}` : "";
+        const text = event.in_control ? "in control" : event.free ? "nobody is in control" : "looks on: another page is in control";
+        this.write("seat", text + beside);
+        element("control").hidden = event.in_control || !event.free;
+        return this.buttons(event.in_control);
+      }
+      case "gateway":
+        this.gatewayCounts = event;
+        return;
+      case "status":
+        return this.status(event, now);
+      case "robot":
+        // Sooner than the next report.
+        this.standing(event.state === "ENABLED" ? "MOVING" : event.state === "FAULT" ? "EMERGENCY STOP" : event.state);
+        return this.say(`${clock(event)} the robot is ${event.state}; its last stop: ${event.cause}`);
+      default:
+        return this.say(`${clock(event)} ${words(event)}`);
+    }
+  }
+
+  private status(event: any, now: number): void {
+    const { status, recent } = event;
+    this.standing(event.standing);
+    if (status.rtt.count > 0) {
+      const trip = event.round_trip?.mean_ms ?? status.rtt.p50_ms;
+      this.trip.add(now, trip);
+      if (event.round_trip) this.trip.add(now, event.round_trip.max_ms);
+      this.write("trip", `${ms(trip)}, p99 ${ms(status.rtt.p99_ms)}`);
+    }
+    this.write("rate", `${recent.rate_hz.toFixed(0)}/s of ${status.allowed_hz.toFixed(0)}, ${(recent.throughput_bps / 1e6).toFixed(2)} Mbit/s`);
+    this.write("delivered", `${status.delivered} of ${status.messages}, ${status.lost} lost, ${status.late} late`);
+    const causes = Object.entries({ ...status.dropped, "picture at gateway": this.gatewayCounts.pictures_dropped, "lapsed lease": this.gatewayCounts.lapses });
+    const dropped = causes.filter(([, count]) => Number(count) > 0).map(([cause, count]) => `${cause.replaceAll("_", " ")} ${count}`);
+    this.write("dropped", dropped.join(", ") || "nothing");
+    const paths = (event.choices?.paths ?? []).map((path: any) => `${path.path}: ${path.up ? "up" : "no answer"}`);
+    this.write("paths", paths.join(", ") || "one");
+  }
+
+  draw(now: number): void {
+    const fresh = this.newest && now - this.newest.at < 500 ? this.newest.sample : null;
+    this.write("force", fresh ? `${Math.hypot(...fresh.force).toFixed(2)} N` : "–");
+    this.write("position", fresh ? fresh.position.map((value) => (value * 1000).toFixed(1)).join(", ") + " mm" : "–");
+    this.write("age", this.shownAge === null ? "–" : `${ms(this.shownAge)}, gateway ${ms(this.gatewayTrip)}`);
+    for (const plot of [this.force, this.trip]) plot.draw(now);
+    if (!element("age-figure").hidden) this.age.draw(now);
+    this.pose.draw();
+  }
+}
+
+function clock(event: any): string {
+  return typeof event.t_s === "number" ? `${event.t_s.toFixed(2)} s` : "";
+}
+
+/** An event of the session's, and what it has to say. */
+function words({ event, t_s: _, ...more }: any): string {
+  const values = Object.entries(more).filter(([, value]) => ["string", "number", "boolean"].includes(typeof value));
+  const text = values.map(([key, value]) => `${key.replaceAll("_", " ")} ${typeof value === "number" ? Number(value.toPrecision(4)) : value}`);
+  return [String(event).replaceAll("_", " "), ...text].join(", ");
+}

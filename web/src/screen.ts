@@ -1,0 +1,39 @@
+/** The robot's picture. It is decoded and drawn by a worker, beside which the page may be busy. */
+
+import type { FromDecoder } from "./decoder";
+
+export class Screen {
+  private worker: Worker | null = null;
+  /** When the picture that is shown was made, by the page's clock, ms. */
+  private made: number | null = null;
+
+  constructor(
+    private readonly send: (message: Uint8Array) => void,
+    private readonly tellAge: (age: number) => void,
+  ) {}
+
+  /** Are there pictures in this session? */
+  expect(pictures: boolean): void {
+    if (!pictures || this.worker || typeof VideoDecoder === "undefined") return;
+    document.getElementById("picture")!.hidden = false;
+    const canvas = (document.getElementById("screen") as HTMLCanvasElement).transferControlToOffscreen();
+    this.worker = new Worker("/decoder.js");
+    this.worker.onmessage = ({ data }: MessageEvent<FromDecoder>) => {
+      if ("send" in data) return this.send(data.send);
+      this.made = data.made - performance.timeOrigin;
+      this.tellAge(performance.now() - this.made);
+      // For whoever measures beside this page.
+      dispatchEvent(new CustomEvent("picture", { detail: data }));
+    };
+    this.worker.postMessage({ canvas }, [canvas]);
+  }
+
+  receive(bytes: Uint8Array, now: number): void {
+    this.worker?.postMessage({ bytes, at: performance.timeOrigin + now }, [bytes.buffer]);
+  }
+
+  /** Is what is shown older than `limit`, ms? Not while nothing was shown yet: then nobody relies on it. */
+  isStale(limit: number): boolean {
+    return this.made !== null && performance.now() - this.made > limit;
+  }
+}

@@ -1,0 +1,104 @@
+/** The bytes between page and gateway: see `crates/console/src/frame.rs`. */
+
+/** How fast to move: m/s along x, y, z, rad/s about x, y, z, and 1/s of the gripper, which closes. */
+export type Rate = [number, number, number, number, number, number, number];
+
+export const Button = { stop: 0, reset: 1, resume: 2, takeControl: 3, leaveControl: 4 } as const;
+
+export const FromGateway = { event: 1, states: 2, picture: 3, pong: 5 } as const;
+
+export function input(rate: Rate | null): Uint8Array {
+  const bytes = new Uint8Array(32);
+  const view = new DataView(bytes.buffer);
+  bytes[0] = 1;
+  bytes[1] = rate ? 1 : 0;
+  rate?.forEach((value, place) => view.setFloat32(4 + 4 * place, value));
+  return bytes;
+}
+
+export function button(code: number): Uint8Array {
+  return new Uint8Array([2, code]);
+}
+
+export function taken(channel: number): Uint8Array {
+  return new Uint8Array([3, channel]);
+}
+
+export interface Ask {
+  lastDecoded: number;
+  needsKey: boolean;
+  isMissing: boolean;
+}
+
+/** What goes back to the encoder of a channel: see `crates/media/src/picture.rs`. */
+export function ask(channel: number, { lastDecoded, needsKey, isMissing }: Ask): Uint8Array {
+  const bytes = new Uint8Array(10);
+  bytes.set([4, channel, 1, (needsKey ? 1 : 0) | (isMissing ? 2 : 0)]);
+  new DataView(bytes.buffer).setUint32(6, needsKey ? 0 : lastDecoded);
+  return bytes;
+}
+
+export function ping(now: number): Uint8Array {
+  const bytes = new Uint8Array(9);
+  bytes[0] = 5;
+  new DataView(bytes.buffer).setFloat64(1, now);
+  return bytes;
+}
+
+/** What the robot felt, and where it was, at one moment. */
+export interface Sample {
+  /** s, by the gateway's clock. */
+  at: number;
+  position: [number, number, number];
+  force: [number, number, number];
+}
+
+const STATE = 32;
+
+export function samples(bytes: Uint8Array, each: (sample: Sample) => void): void {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  for (let at = 1; at + STATE <= bytes.length; at += STATE) {
+    const three = (from: number): [number, number, number] => [
+      view.getFloat32(at + from),
+      view.getFloat32(at + from + 4),
+      view.getFloat32(at + from + 8),
+    ];
+    each({ at: view.getFloat64(at), position: three(8), force: three(20) });
+  }
+}
+
+export interface Picture {
+  channel: number;
+  /** When it came from the gateway, ms; `null`: not known. */
+  ageOnArrival: number | null;
+  codec: string;
+  key: boolean;
+  width: number;
+  height: number;
+  number: number;
+  reference: number;
+  frame: Uint8Array;
+}
+
+const CODECS: Record<number, string> = { 1: "vp8", 2: "avc1.42E01F", 3: "jpeg" };
+const HEADER = 16;
+
+/** A message of a picture; `null` where it is none. */
+export function picture(bytes: Uint8Array): Picture | null {
+  if (bytes.length < 8 + HEADER) return null;
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const codec = CODECS[view.getUint8(9)];
+  if (view.getUint8(8) !== 1 || codec === undefined) return null;
+  const age = view.getUint32(4);
+  return {
+    channel: view.getUint8(1),
+    ageOnArrival: age === 0xffffffff ? null : age / 1000,
+    codec,
+    key: (view.getUint8(10) & 1) !== 0,
+    width: view.getUint16(12),
+    height: view.getUint16(14),
+    number: view.getUint32(16),
+    reference: view.getUint32(20),
+    frame: bytes.subarray(8 + HEADER),
+  };
+}

@@ -1,0 +1,83 @@
+// A robot and a console on this machine, and what they print.
+import { execFileSync, spawn } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { setTimeout as wait } from "node:timers/promises";
+
+export const TAUT = process.env.TAUT ?? new URL("../../target/debug/taut", import.meta.url).pathname;
+const PATIENCE = 20_000;
+/** Of the robot, ms: longer than a busy machine holds up a process. */
+export const WATCHDOG = 300;
+
+/** A process of taut that prints JSON Lines. Its lines are kept with when they came, ms. */
+export class Part {
+  constructor(args, folder) {
+    this.lines = [];
+    this.errors = "";
+    this.process = spawn(TAUT, args, { cwd: folder, env: { ...process.env, XDG_STATE_HOME: folder }, stdio: ["ignore", "pipe", "pipe"] });
+    this.ended = new Promise((resolve) => this.process.on("exit", resolve));
+    createInterface({ input: this.process.stdout }).on("line", (line) => {
+      if (line.startsWith("{")) this.lines.push({ at: performance.now(), ...JSON.parse(line) });
+    });
+    this.process.stderr.on("data", (text) => (this.errors += text));
+  }
+
+  /** The first line since `from` that fits. */
+  async line(fits, from = 0) {
+    const until = performance.now() + PATIENCE;
+    for (;;) {
+      const found = this.lines.find((line) => line.at >= from && fits(line));
+      if (found) return found;
+      if (this.process.exitCode !== null) throw new Error(`it ended: ${this.errors}`);
+      if (performance.now() > until) throw new Error(`no such line of ${JSON.stringify(this.lines.slice(-5))} ${this.errors}`);
+      await wait(2);
+    }
+  }
+
+  async end(signal = "SIGTERM") {
+    this.process.kill(signal);
+    await this.ended;
+  }
+}
+
+/** Both ends of a session, over `relay`, a scenario's link, where there is one. */
+export class Session {
+  static async start({ transport = "quic", robot = [], console: more = [], relay = null } = {}) {
+    const session = new Session();
+    session.folder = mkdtempSync(join(tmpdir(), "taut-console-"));
+    const identity = (name) => {
+      const args = ["--identity", join(session.folder, name)];
+      return { args, fingerprint: JSON.parse(execFileSync(TAUT, ["identity", ...args, "--json"], { encoding: "utf8" })).fingerprint };
+    };
+    const [own, peer] = [identity("robot"), identity("operator")];
+    const listen = ["robot", "--listen", "127.0.0.1:0", "--transport", transport, ...own.args, "--trust", peer.fingerprint, "--json", "--robot", "sim:free", "--watchdog", `${WATCHDOG}ms`];
+    session.robot = new Part([...listen, ...robot], session.folder);
+    session.address = (await session.robot.line((line) => line.event === "listening")).address;
+    session.relay = relay?.(session.address);
+    if (session.relay) session.address = (await session.relay.line((line) => line.event === "relaying")).address;
+    const connect = ["console", "--connect", session.address, "--transport", transport, ...peer.args, "--robot-id", own.fingerprint, "--json", "--port", "0"];
+    session.console = new Part([...connect, ...more], session.folder);
+    session.url = (await session.console.line((line) => line.event === "console")).url;
+    await session.console.line((line) => line.event === "connected");
+    return session;
+  }
+
+  async end() {
+    await Promise.all([this.console.end(), this.robot.end()]);
+    await this.relay?.end();
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+}
+
+/** Waits until `is` gives something. */
+export async function until(is, what, patience = PATIENCE) {
+  const end = performance.now() + patience;
+  for (;;) {
+    const found = await is();
+    if (found) return found;
+    if (performance.now() > end) throw new Error(`never: ${what}`);
+    await wait(5);
+  }
+}
