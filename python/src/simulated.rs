@@ -102,7 +102,7 @@ impl RobotDevice for SimulatedRobot {
     }
     fn measure(&mut self) -> Option<Measured> {
         let state = self.world.state(&self.object, "measure")?.to_session(Time::ZERO);
-        Some(Measured { state, controller_force: None })
+        Some(Measured { state, controller_force: None, feedback: None })
     }
     fn receive(&mut self, _: ChannelId, _: Option<Duration>, _: &[u8]) {}
     fn limit_bitrate(&mut self, _: Bitrate) {}
