@@ -99,7 +99,7 @@ impl RobotDevice for SimulatedRobot {
             if state.is_none() { Ok(None) } else { taut::State::of_python(&state).map(Some) }
         };
         let state = PyState(self.world.call(measured).flatten()?).to_session(Time::ZERO);
-        Some(Measured { state, controller_force: None })
+        Some(Measured { state, controller_force: None, feedback: None })
     }
     fn receive(&mut self, _: ChannelId, _: Option<Duration>, _: &[u8]) {}
     fn limit_bitrate(&mut self, _: Bitrate) {}

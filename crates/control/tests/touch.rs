@@ -59,7 +59,7 @@ impl Line {
 
     fn arrived(&mut self, now: u64) -> Option<Message> {
         let due = self.under_way.iter().take_while(|(at, _)| *at <= now).count();
-        self.under_way.drain(..due).last().map(|(_, message)| message)
+        self.under_way.drain(..due).next_back().map(|(_, message)| message)
     }
 }
 

@@ -222,7 +222,11 @@ impl Body {
                 (_, None) => {}
             }
         }
-        hand.map(|state| Measured { state: state.made_at(Time::ZERO), controller_force: None })
+        hand.map(|state| Measured {
+            state: state.made_at(Time::ZERO),
+            controller_force: None,
+            feedback: None,
+        })
     }
 }
 

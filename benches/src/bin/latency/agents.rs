@@ -112,7 +112,7 @@ impl RobotDevice for Arm {
     fn stop(&mut self, _: StopCause) {}
     fn measure(&mut self) -> Option<Measured> {
         self.ways.back.made(&self.ways.clock);
-        Some(Measured { state: State::at(Time::ZERO), controller_force: None })
+        Some(Measured { state: State::at(Time::ZERO), controller_force: None, feedback: None })
     }
     fn receive(&mut self, _: ChannelId, _: Option<Duration>, _: &[u8]) {}
     fn limit_bitrate(&mut self, _: taut_core::Bitrate) {}

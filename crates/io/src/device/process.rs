@@ -294,7 +294,7 @@ impl Talk {
             }
             Frame::Measured { state, controller_force } => {
                 self.orders.measured(now);
-                self.newest = Some(Measured { state: as_state(&state), controller_force });
+                self.newest = Some(Measured { state: as_state(&state), controller_force, feedback: None });
             }
             Frame::Stopped { number: 0, why } => self.failure = Some(DeviceFailure::Stopped(why)),
             Frame::Stopped { number, .. } => self.orders.stopped(number),

@@ -234,7 +234,7 @@ impl RobotDevice for Rock {
     }
     fn stop(&mut self, _: StopCause) {}
     fn measure(&mut self) -> Option<Measured> {
-        Some(Measured { state: State::at(Time::ZERO), controller_force: None })
+        Some(Measured { state: State::at(Time::ZERO), controller_force: None, feedback: None })
     }
     fn receive(&mut self, _: ChannelId, _: Option<Duration>, _: &[u8]) {}
     fn limit_bitrate(&mut self, _: taut_core::Bitrate) {}
