@@ -101,5 +101,8 @@ mod tests {
             assert_eq!(of(kind).map(|hash| hash.len()), Some("RIHS01_".len() + 64), "{kind}");
         }
         assert_eq!(of("sensor_msgs/msg/Image"), None);
+        // As others compute it.
+        let expected = "RIHS01_a13ee3a330e346c9d87b5aa18d24e11690752bd33a0350f11c5882bc9179260e";
+        assert_eq!(of("sensor_msgs/msg/JointState").as_deref(), Some(expected));
     }
 }

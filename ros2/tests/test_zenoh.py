@@ -1,7 +1,9 @@
 """What zenoh alone has: hashes of types, computed or learned."""
+import json
+
 import pytest
 from messages import Time, TimeReference, stamped
-from test_topics import until
+from test_topics import moving, until
 
 ROUTE = '[[route]]\ntopic = "/t{at}"\ntype = "{kind}"\ndirection = "{direction}"\n'
 KNOWN = """
@@ -40,3 +42,21 @@ def test_the_hash_of_another_type_is_learned(ros, bridges):
     assert (got[0].time_ref.sec, got[0].source) == (7, "clock")
     hashes = {part[11] for domain in (1, 2) for part in ros.tokens(domain)}
     assert hashes == {robot.publisher.type_hash}
+
+
+def test_a_router_that_ends_stops_the_base(ros, bridges):
+    robot, _, _, drive = moving(ros, bridges)
+    ros.router.close()
+    stopped = []
+
+    def stops():
+        drive()
+        while not robot.lines.empty():
+            line = json.loads(robot.lines.get())
+            stopped.extend([line] if line["event"] == "stopped" else [])
+        return stopped
+
+    try:
+        until("the robot's bridge stops", stops)
+    finally:
+        ros.router = ros.open_router()
