@@ -2,6 +2,7 @@
 
 mod limits;
 mod packing;
+mod picture;
 mod urdf;
 
 use std::collections::BTreeMap;
@@ -14,7 +15,6 @@ use taut_core::{Bitrate, Bytes, Time};
 use taut_io::device::{Drops, LineChannel, LineChannels};
 use taut_io::lines;
 use taut_lab::scenario::{ChannelSpec, EncodingSpec};
-use taut_media::picture::{self, ask_channel};
 use taut_session::motion::{JointLimits, JointsLimits, Limits, Schema};
 use taut_session::{Channel, ChannelEvent, ChannelId, Codec, OperatorConfig, Packing, RobotConfig};
 use toml::{Spanned, Value};
@@ -234,44 +234,6 @@ impl Channels {
             };
             declared.map_err(|error| self.place(known.line, &error.to_string()))
         })
-    }
-
-    /// With those of a picture, unless the file declares them.
-    pub(crate) fn with_picture(mut self, name: &str) -> Result<Self, String> {
-        let ask = ask_channel(name);
-        let picture = json!({ "name": name, "kind": "video", "schema": picture::SCHEMA });
-        let back = json!({
-            "name": ask, "kind": "command", "schema": picture::ASK_SCHEMA, "encoding": "raw", "delivery": "newest",
-            "largest": format!("{}B", picture::ASK),
-        });
-        for declared in [picture, back] {
-            let spec: ChannelSpec = serde_json::from_value(declared).map_err(|error| error.to_string())?;
-            let known = self.list.iter().find(|known| known.spec.name == spec.name);
-            match known.map(|known| known.spec.schema == spec.schema) {
-                Some(true) => continue,
-                Some(false) => {
-                    let (name, schema) = (&spec.name, spec.schema.unwrap_or_default());
-                    return Err(format!(
-                        "--video: --channels has {name:?} with a schema other than {schema}"
-                    ));
-                }
-                None => {}
-            }
-            let wrong = |why| format!("--video {name}: {why}");
-            let channel = spec.channel().map_err(wrong)?;
-            self.list.push(Declared { line: 0, spec, channel, motion: None });
-        }
-        Ok(self)
-    }
-
-    /// The places of a picture's channel and of the one on which it is asked for.
-    pub(crate) fn of_picture(&self, name: &str) -> Result<(ChannelId, ChannelId), String> {
-        let place = |name: &str| {
-            let at = self.list.iter().position(|known| known.spec.name == name);
-            let place = at.and_then(|at| u8::try_from(at).ok()).map(ChannelId);
-            place.ok_or_else(|| format!("--video: there is no channel {name:?}"))
-        };
-        Ok((place(name)?, place(&ask_channel(name))?))
     }
 
     /// Joints of which the file has no limits have those of this one.
