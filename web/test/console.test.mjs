@@ -221,6 +221,37 @@ test("a robot that is killed is told, and a stop is not said to be acknowledged"
     await shows(page, "#acknowledged", /not acknowledged/);
   }));
 
+test("pictures are shown, and when they stay out what is held is let go", { skip }, async () => {
+  const session = await Session.start({ transport: "udp", robot: ["--video", "front=test"], console: ["--video", "front"] });
+  try {
+    const page = await open(session);
+    await page.evaluate(() => {
+      globalThis.numbers = [];
+      addEventListener("picture", ({ detail }) => globalThis.numbers.push(detail.number));
+    });
+    await until(() => page.evaluate(() => globalThis.numbers.length >= 10), "ten pictures");
+    const numbers = await page.evaluate(() => globalThis.numbers);
+    assert.ok(numbers.every((number, place) => place === 0 || number > numbers[place - 1]), `${numbers}`);
+    await until(async () => {
+      await page.keyboard.up("KeyW");
+      await page.keyboard.down("KeyW");
+      return (await page.getAttribute("body", "data-holds")) === "true";
+    }, "something is held");
+    session.robot.process.kill("SIGSTOP");
+    await page.waitForSelector("#stale", { state: "visible" });
+    await until(async () => (await page.getAttribute("body", "data-holds")) === "false", "it is let go");
+    session.robot.process.kill("SIGCONT");
+    await page.waitForSelector("#stale", { state: "hidden" });
+    await page.keyboard.down("KeyW"); // A repeat.
+    await wait(200);
+    assert.equal(await page.getAttribute("body", "data-holds"), "false");
+    assert.deepEqual(page.errors, []);
+  } finally {
+    session.robot.process.kill("SIGCONT");
+    await session.end();
+  }
+});
+
 test("a second page looks on: it moves nothing until the seat is free", { skip }, () =>
   moving(async (page, session) => {
     const viewer = await open(session);
