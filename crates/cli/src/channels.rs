@@ -164,26 +164,6 @@ impl Channels {
         json!(self.list.iter().map(|known| &known.spec).collect::<Vec<_>>())
     }
 
-    /// Those of pictures, for who shows them, and where it asks for what it lacks.
-    #[cfg(feature = "console")]
-    pub(crate) fn pictures(&self) -> Vec<taut_console::PictureChannel> {
-        let place = |name: &str, schema: &str| {
-            let of =
-                |known: &Declared| known.spec.name == name && known.spec.schema.as_deref() == Some(schema);
-            self.list.iter().position(of).map(|place| ChannelId(place as u8))
-        };
-        let names = self.list.iter().map(|known| &known.spec.name);
-        names
-            .filter_map(|name| {
-                Some(taut_console::PictureChannel {
-                    name: name.clone(),
-                    pictures: place(name, picture::SCHEMA)?,
-                    asks: place(&ask_channel(name), picture::ASK_SCHEMA),
-                })
-            })
-            .collect()
-    }
-
     /// As they are declared, in their order.
     pub(crate) fn declared(&self) -> Vec<Channel> {
         self.list.iter().map(|known| known.channel.clone()).collect()

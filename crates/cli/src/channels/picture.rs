@@ -8,6 +8,26 @@ use taut_session::ChannelId;
 use super::{Channels, Declared};
 
 impl Channels {
+    /// Those of pictures, for who shows them, and where it asks for what it lacks.
+    #[cfg(feature = "console")]
+    pub(crate) fn pictures(&self) -> Vec<taut_console::PictureChannel> {
+        let place = |name: &str, schema: &str| {
+            let of =
+                |known: &Declared| known.spec.name == name && known.spec.schema.as_deref() == Some(schema);
+            self.list.iter().position(of).map(|place| ChannelId(place as u8))
+        };
+        let names = self.list.iter().map(|known| &known.spec.name);
+        names
+            .filter_map(|name| {
+                Some(taut_console::PictureChannel {
+                    name: name.clone(),
+                    pictures: place(name, picture::SCHEMA)?,
+                    asks: place(&ask_channel(name), picture::ASK_SCHEMA),
+                })
+            })
+            .collect()
+    }
+
     /// With those of a picture, unless the file declares them.
     pub(crate) fn with_picture(mut self, name: &str) -> Result<Self, String> {
         let ask = ask_channel(name);

@@ -6,7 +6,7 @@ use taut_core::{Duration, Time};
 use taut_io::lines::{self, Line};
 use taut_session::{Answer, LatencySummary, OperatorEvent, RefusalReason, RobotState, StopCause, patience};
 
-use crate::host::shown;
+use crate::host::{json_line, shown};
 use crate::paths;
 use crate::recent::{self, Recent};
 use crate::streams::print;

@@ -100,7 +100,7 @@ impl Screen {
         self.tell("video_summary", clock.now(), self.measured.span(), &self.measured);
     }
 
-    fn tell(&self, event: &str, now: Time, span: Duration, measured: &Measured) {
+    fn tell(&self, event: &'static str, now: Time, span: Duration, measured: &Measured) {
         let counts = self.decoder.counts();
         let more = measured.as_json(&self.name, counts, span);
         if self.json {
