@@ -32,8 +32,8 @@ export class Screen {
     this.worker?.postMessage({ bytes, at: performance.timeOrigin + now }, [bytes.buffer]);
   }
 
-  /** Is what is shown older than `limit`, ms? Not while nothing was shown yet: then nobody relies on it. */
+  /** Is what is shown older than `limit`, ms, or is nothing shown yet where there are pictures? */
   isStale(limit: number): boolean {
-    return this.made !== null && performance.now() - this.made > limit;
+    return this.worker !== null && (this.made === null || performance.now() - this.made > limit);
   }
 }

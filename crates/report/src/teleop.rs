@@ -110,7 +110,7 @@ fn felt(control: &ControlResult) -> String {
     };
     let critical = control.touch.as_ref().and_then(|touch| touch.critical_rtt_ms);
     match critical {
-        Some(ms) => format!("{calm}; it must rattle from a round trip of {ms:.2} ms on"),
+        Some(ms) => format!("{calm}; coupled directly it must rattle from a round trip of {ms:.2} ms on"),
         None => format!("{calm}; no round trip makes it rattle"),
     }
 }

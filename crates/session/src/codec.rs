@@ -252,7 +252,7 @@ mod tests {
         let version = Codec::Native.parse(Role::Robot, 1, b"ts\x02\x01");
         assert!(matches!(
             version,
-            Err(Unreadable::Version(Error::UnsupportedVersion { theirs: 2, ours: 6 }))
+            Err(Unreadable::Version(Error::UnsupportedVersion { theirs: 2, ours: 7 }))
         ));
         assert_eq!(Codec::Native.parse(Role::Robot, 1, b"noise"), Err(Unreadable::Malformed));
         assert_eq!(Codec::Omni71.parse(Role::Robot, 1, &[9; 71]), Err(Unreadable::Malformed));

@@ -118,7 +118,7 @@ fn a_peer_of_another_version_gets_a_clear_error() {
     assert_eq!(times.count(), 1, "once a second");
     assert_eq!(dropped(&world.robot.status(world.now), DropCause::Malformed), 101, "each is counted");
     let told = told.expect("the robot's owner is told");
-    assert!(told.contains("version 9") && told.contains("this end speaks 6"), "{told}");
+    assert!(told.contains("version 9") && told.contains("this end speaks 7"), "{told}");
 
     // The other end, too: what comes back names this version in its first bytes.
     let mut robot = taut_session::Robot::new(udp(ROBOT), Default::default(), Seed::new(1).stream("robot"));

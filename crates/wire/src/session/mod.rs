@@ -46,7 +46,7 @@
 //! assert_eq!(Frame::parse(&bytes), Ok(frame));
 //!
 //! bytes[2] = 9;
-//! assert_eq!(Frame::parse(&bytes), Err(Error::UnsupportedVersion { theirs: 9, ours: 6 }));
+//! assert_eq!(Frame::parse(&bytes), Err(Error::UnsupportedVersion { theirs: 9, ours: 7 }));
 //! ```
 
 mod channel;
