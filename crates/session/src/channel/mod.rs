@@ -318,6 +318,11 @@ impl Channels {
         self.under_way.bytes()
     }
 
+    /// The share of frames that is lost on the way.
+    pub(crate) fn loss(&self) -> f64 {
+        self.under_way.loss()
+    }
+
     /// The share that messages have of what goes: parity and copies have the rest.
     pub(crate) fn share(&self) -> f64 {
         self.load.share()

@@ -150,6 +150,11 @@ impl UnderWay {
         sent
     }
 
+    /// The share of frames that is lost.
+    pub(super) fn loss(&self) -> f64 {
+        self.loss.get()
+    }
+
     /// What the way is like for frames that are acknowledged soon; a lost one is noticed after `timeout` or longer. `None`: nothing came
     /// back yet.
     pub(super) fn way(&self, timeout: Duration) -> Option<Way> {

@@ -137,6 +137,13 @@ impl Controller {
         law!(self, law => law.seen(place, bytes));
     }
 
+    /// Of the frames of channels this share is lost, 0 to 1.
+    pub(crate) fn loses(&mut self, share: f64) {
+        if let Self::OwnQueue(law) = self {
+            law.loses(share);
+        }
+    }
+
     /// A frame that can wait is lost, and nobody will hear of it.
     pub(crate) fn lost(&mut self, place: u64) {
         law!(self, law => law.lost(place));

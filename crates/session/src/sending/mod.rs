@@ -223,6 +223,7 @@ impl Sending {
     /// Sends what channels have ready, most urgent first.
     fn pump_channels<T: Transport>(&mut self, now: Time, port: &mut Port<T>, pace: Pace) {
         while let Some(lost) = self.channels.poll_lost(now, pace.timeout) {
+            self.controller.loses(self.channels.loss());
             self.controller.lost(lost.place);
         }
         self.channels.forget_late(now);
@@ -333,6 +334,7 @@ impl Sending {
                     controller.seen(sent.place, sent.bytes);
                 }
             });
+            controller.loses(self.channels.loss());
         }
         let stamp = |sent_us, waited| sync.stamp_of_micros(now, sent_us, waited);
         self.channels.handle(now, header, header.pieces(frame), stamp)

@@ -325,7 +325,7 @@ impl Flight {
         let chance = self.chance(&self.round);
         let waits = self.recent.record(now, way_above.min(above));
         let most = if self.window.is_some() { PATIENT } else { BRAKE };
-        self.room.saw(waits > most.max(chance[0].min(chance[1])), place, self.sent);
+        self.room.saw(now, waits > most.max(chance[0].min(chance[1])), place, self.sent);
         self.room.arrived(now, arrived, self.sent, chance[1]);
         let base = self.base().unwrap_or(rtt);
         let length = now.saturating_since(self.round.began);
@@ -386,6 +386,11 @@ impl Flight {
         }
         self.round.arrived += bytes;
         self.arrived = self.arrived.max(place);
+    }
+
+    /// Of the frames of channels this share is lost.
+    pub(in crate::congestion) fn loses(&mut self, share: f64) {
+        self.room.loss = share;
     }
 
     /// A frame that can wait is lost, and nobody will hear of it.

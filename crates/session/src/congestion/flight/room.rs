@@ -1,7 +1,6 @@
 //! What can wait, where no window holds: as fast as what goes was measured to arrive, and beside others' as much as one of them.
 
 use taut_core::{Duration, Time};
-use taut_media::LossShare;
 
 use super::super::Arrived;
 
@@ -30,7 +29,8 @@ pub(super) struct Room {
     /// What was sent until here was sent before it shrank.
     shrunk: u64,
     slowed: u64,
-    losses: LossShare,
+    /// Of frames that can wait, this share is lost.
+    pub(super) loss: f64,
     /// When the last frame was to go, and its bytes.
     last: Time,
     last_bytes: f64,
@@ -47,13 +47,31 @@ pub(in crate::congestion) struct Claim {
     bytes: [u64; 2],
 }
 
-/// Frames that were sent and arrived one after the other.
+/// Frames that were sent and arrived one after the other, from the first to the last of them.
 #[derive(Clone, Copy, Debug)]
 struct Span {
+    first: Seen,
+    last: Seen,
+    /// Between two of them that came one after the other, what was added most.
+    jump: Step,
+}
+
+/// When a frame went, and when it came.
+#[derive(Clone, Copy, Debug)]
+struct Seen {
     place: u64,
     sent: Time,
     /// By the peer's clock, ns.
     arrived: i64,
+}
+
+/// From one frame to another.
+#[derive(Clone, Copy, Debug, Default)]
+struct Step {
+    bytes: u64,
+    /// Between their sending, and between their arrivals.
+    apart: Duration,
+    came: Duration,
 }
 
 /// RFC 3390 section 1: up to 4380 bytes in the first round trip.
@@ -64,6 +82,7 @@ const LOSS: f64 = 0.7;
 /// Radios and long ways lose so much by chance: where nothing waits, a loss says no more than that. A queue that overflows without delay loses more as
 /// soon as the pace is beyond what the path carries (draft-ietf-rmcat-gcc-02 section 6 holds from 2 % and slows down from 10 %).
 const BY_CHANCE: f64 = 0.05;
+const HOLDS: f64 = 0.02;
 const FRAME: f64 = 1_000.0;
 /// Bytes per second: a frame each second, whatever was measured.
 const LEAST: f64 = FRAME;
@@ -98,7 +117,7 @@ impl Default for Room {
             limited: false,
             shrunk: 0,
             slowed: 0,
-            losses: LossShare::default(),
+            loss: 0.0,
             last: Time::ZERO,
             last_bytes: 0.0,
             waits: false,
@@ -192,40 +211,42 @@ impl Room {
     /// A frame arrived: did it come further apart from those before than it was sent? `sent` bytes went until now, and chance does so
     /// much to the times of single frames.
     pub(super) fn arrived(&mut self, now: Time, frame: &Arrived, sent: u64, chance: Duration) {
-        self.losses.record(false);
         let way = frame.there.unwrap_or(frame.rtt.as_nanos() as i64);
         let arrived = way.saturating_add(frame.sent.as_nanos() as i64);
-        let here = Span { place: frame.place, sent: frame.sent, arrived };
-        let Some(span) = self.span else {
+        let here = Seen { place: frame.place, sent: frame.sent, arrived };
+        let Some(span) = &mut self.span else {
             if frame.place > self.from {
-                self.span = Some(here);
+                self.span = Some(Span { first: here, last: here, jump: Step::default() });
             }
             return;
         };
-        let apart = here.sent.saturating_since(span.sent);
-        let came = Duration::from_nanos(u64::try_from(arrived.saturating_sub(span.arrived)).unwrap_or(0));
+        if here.place <= span.last.place {
+            return;
+        }
+        span.goes_on(here);
+        let (whole, even) = (span.whole(), span.without_jump());
         let by_chance = chance.saturating_mul(CHANCE);
-        if came.max(apart) < LEAST_SPAN.max(by_chance) || apart.is_zero() {
+        if whole.came.max(whole.apart) < LEAST_SPAN.max(by_chance) || whole.apart.is_zero() {
             return;
         }
         let Some(pace) = self.pace else { return };
-        let bytes = frame.place.saturating_sub(span.place) as f64;
-        let rate = bytes / came.as_secs_f64();
-        let is_late = came.as_secs_f64() > apart.as_secs_f64() * STRETCHED + by_chance.as_secs_f64();
-        // A few small frames fill no path: what of them comes late is jitter.
-        if is_late && bytes >= FRAME {
-            self.finds(now, rate);
+        // A few small frames fill no path: what of them comes late is jitter. What comes late at one jump was slept through.
+        let is_spread = even.added().saturating_mul(2) >= whole.added();
+        if whole.bytes as f64 >= FRAME && is_spread && whole.is_late(by_chance) {
+            self.finds(now, whole.rate());
         } else if self.limited {
             let is_found = self.is_found(now);
+            let rate = whole.rate();
             let growth = match self.carried {
                 None => 1.0,
+                Some(_) if is_found && self.loss > HOLDS => 0.0,
                 Some(carried) if is_found && pace > carried * HEADROOM => GROWTH.1,
                 Some(_) => GROWTH.0,
             };
             // Nothing is known of paces at which nobody sent.
             self.pace = Some((pace * (1.0 + growth)).min((rate * 2.0).max(pace)));
         } else {
-            self.span = Some(here);
+            self.span = Some(Span { first: here, last: here, jump: Step::default() });
             return;
         }
         (self.span, self.from) = (None, sent);
@@ -250,11 +271,16 @@ impl Room {
     }
 
     /// Does something wait in the network, that is not others'?
-    pub(super) fn saw(&mut self, waits: bool, place: u64, sent: u64) {
+    pub(super) fn saw(&mut self, now: Time, waits: bool, place: u64, sent: u64) {
         // Where nothing is live, nothing waits behind this.
         let waits = waits && self.live.rate() > 0.0;
         if waits && !self.waits && place > self.slowed {
-            self.slow_down(self.pace.unwrap_or_default() * HEADROOM);
+            let pace = self.pace.unwrap_or_default();
+            if self.carried.is_some_and(|carried| pace > carried * HEADROOM) {
+                // What was found still holds, about.
+                self.found = now;
+            }
+            self.slow_down(pace * HEADROOM);
             self.slowed = sent;
         }
         self.waits = waits;
@@ -262,9 +288,8 @@ impl Room {
 
     /// The frame at `place` is lost, of all that were sent.
     pub(super) fn lost(&mut self, place: u64, sent: u64) {
-        self.losses.record(true);
         // Beside others a loss is everybody's signal, and where something waits it is ours.
-        let is_a_signal = self.size.is_some() || self.waits || self.losses.get() > BY_CHANCE;
+        let is_a_signal = self.size.is_some() || self.waits || self.loss > BY_CHANCE;
         if is_a_signal && place > self.shrunk {
             self.size = self.size.map(|size| (size * LOSS).max(INITIAL));
             self.carried = self.carried.or(self.pace);
@@ -297,6 +322,62 @@ impl Room {
         self.pace = Some(self.pace.map_or(rate, |pace| pace.min(rate)));
         self.carried = Some(rate);
         self.span = None;
+    }
+}
+
+impl Span {
+    /// Another frame came.
+    fn goes_on(&mut self, here: Seen) {
+        let step = here.since(&self.last);
+        // Whether it came at a jump, by more than what was sent meanwhile.
+        if step.added() >= self.jump.added() {
+            self.jump = step;
+        }
+        self.last = here;
+    }
+
+    fn whole(&self) -> Step {
+        self.last.since(&self.first)
+    }
+
+    /// Without what was added most at once: a host that sleeps makes one such step, and what it slept through comes at once after it. A narrow
+    /// path adds to every one.
+    fn without_jump(&self) -> Step {
+        let Step { bytes, apart, came } = self.whole();
+        let jump = self.jump;
+        Step {
+            bytes: bytes.saturating_sub(jump.bytes),
+            apart: apart.saturating_sub(jump.apart),
+            came: came.saturating_sub(jump.came),
+        }
+    }
+}
+
+impl Seen {
+    fn since(&self, before: &Self) -> Step {
+        let came = u64::try_from(self.arrived.saturating_sub(before.arrived)).unwrap_or(0);
+        Step {
+            bytes: self.place.saturating_sub(before.place),
+            apart: self.sent.saturating_since(before.sent),
+            came: Duration::from_nanos(came),
+        }
+    }
+}
+
+impl Step {
+    /// How much later it came than it was sent.
+    fn added(&self) -> Duration {
+        self.came.saturating_sub(self.apart)
+    }
+
+    /// Did it come later by more than chance explains?
+    fn is_late(&self, by_chance: Duration) -> bool {
+        self.came.as_secs_f64() > self.apart.as_secs_f64() * STRETCHED + by_chance.as_secs_f64()
+    }
+
+    /// Bytes per second.
+    fn rate(&self) -> f64 {
+        self.bytes as f64 / self.came.as_secs_f64().max(1e-9)
     }
 }
 

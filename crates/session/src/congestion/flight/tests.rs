@@ -313,3 +313,47 @@ fn what_is_made_while_the_network_stands_still_is_not_sent_into_it() {
     let (_, longest) = path.run(MS * 1_000);
     assert!(longest < MS * 20, "{longest} where without it 140 ms would wait for seconds");
 }
+
+/// A wide path, feedback each millisecond, and eight frames of a picture thirty times a second; the peer sleeps for `asleep` now and then.
+/// What is left for pictures after a while, bytes per second.
+fn left_beside_feedback(asleep: Duration) -> f64 {
+    let mut flight = Flight::new(true, false);
+    let mut under_way: VecDeque<(Time, Time, u64, u64)> = VecDeque::new();
+    let (mut frames, mut waiting) = (0, 0);
+    for tick in 10..100_000_u64 {
+        let now = Time::ZERO + MS / 10 * tick;
+        let sleeps = (now.as_nanos() + 7_000_000) % 50_000_000 < asleep.as_nanos();
+        while let Some((at, sent, place, bytes)) =
+            under_way.front().copied().filter(|due| due.0 <= now && !sleeps)
+        {
+            under_way.pop_front();
+            frames -= if bytes > LONG { bytes } else { 0 };
+            let there = Some((now.max(at) - sent).as_nanos() as i64 - 1_000_000);
+            let arrived = Arrived { place, bytes, sent, rtt: now - sent, there };
+            flight.acknowledged(now, &arrived, || None);
+        }
+        let mut go = |flight: &mut Flight, bytes, can_wait| {
+            let place = flight.sent(now, bytes, can_wait);
+            under_way.push_back((now + MS / 10, now, place, bytes));
+        };
+        if tick.is_multiple_of(10) && flight.admits(now) {
+            flight.made(now, 105);
+            go(&mut flight, 105, false);
+        }
+        waiting += if tick.is_multiple_of(333) { 8 } else { 0 };
+        while waiting > 0 && flight.admits_more(now, frames) {
+            (waiting, frames) = (waiting - 1, frames + 1_000);
+            go(&mut flight, 1_000, true);
+        }
+    }
+    flight.rate_left().unwrap()
+}
+
+#[test]
+fn a_host_that_sleeps_is_no_narrow_path() {
+    let awake = left_beside_feedback(Duration::ZERO);
+    for asleep in [MS * 3 / 2, MS * 3, MS * 6, MS * 12] {
+        let left = left_beside_feedback(asleep);
+        assert!(left > 1_000_000.0, "{left:.0} B/s, asleep for {asleep}; awake {awake:.0}");
+    }
+}
