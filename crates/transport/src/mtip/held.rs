@@ -58,6 +58,13 @@ impl HeldAnswer {
         left.map(|waits| waits.answer)
     }
 
+    /// The answer that waits to an earlier copy of this message. Once the other copy is answered nobody could tell of which the answer
+    /// speaks.
+    fn pop_before(&mut self, number: u64) -> Option<Answer> {
+        let waits = self.waits.take_if(|waits| (waits.oldest..=waits.answer.number).contains(&number))?;
+        Some(waits.answer)
+    }
+
     /// What waited long enough, or whatever waits.
     fn pop(&mut self, now: Time, whatever: bool) -> Option<Answer> {
         let waits = self.waits.take_if(|waits| whatever || waits.until <= now)?;
@@ -75,6 +82,10 @@ impl Mtip {
     pub(super) fn answer(&mut self, now: Time, place: usize, answer: Answer, hold: Duration, at_once: bool) {
         let path = &mut self.paths[place];
         let id = path.id;
+        if let Some(earlier) = path.held.pop_before(answer.number) {
+            self.post_answer(id, earlier);
+        }
+        let path = &mut self.paths[place];
         if let Some(answer) = path.held.take(now, answer, hold, at_once) {
             self.post_answer(id, answer);
         }

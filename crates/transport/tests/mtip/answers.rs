@@ -69,6 +69,22 @@ fn a_gap_is_answered_at_once_and_so_is_what_fills_it() {
 }
 
 #[test]
+fn each_copy_of_a_message_on_one_path_is_answered() {
+    let mut net = holding();
+    arrive(&mut net, HOLD, &[(0, 2), (0, 2)]);
+    assert_eq!(answers(&mut net), [(2, 0b11), (2, 0b11)], "the first copy's waited, and speaks for 1, too");
+    // At the end that sends them neither copy is lost.
+    let config = MtipConfig::new().policy(Policy::Fixed(PathId(0))).deadline(ms(200));
+    let mut net = Net::new(config, vec![Way::new(24_000)]);
+    net.run_until(at_ms(500));
+    net.ways[0].slow = Some((at_ms(1_000), at_ms(1_040), ms(60)));
+    net.commands(at_ms(500), ms(1), 2_000, ms(200));
+    net.run_until(at_ms(4_000));
+    let (_, _, stats) = net.ends[CLIENT].paths().next().expect("one path");
+    assert_eq!((net.received().len(), stats.lost), (2_000, 0), "{:?} {stats:?}", net.ends[CLIENT].stats());
+}
+
+#[test]
 fn a_number_that_another_path_took_is_a_gap_on_this_one() {
     let mut net = holding();
     arrive(&mut net, HOLD, &[(1, 2), (0, 3)]);
