@@ -39,6 +39,20 @@ impl RttEstimator {
         });
     }
 
+    /// What an answer took that came after `elapsed`, of which the peer says that it held it for `held`. All of it where that cannot be,
+    /// for a peer that says too much would make a path of no length (RFC 9002 section 5.3; its least round trip holds the answer's delay,
+    /// because a peer of QUIC tells that for one packet of several; here each answer tells its own).
+    ///
+    /// ```
+    /// use taut_core::{Duration, RttEstimator};
+    /// let ms = Duration::from_millis;
+    /// assert_eq!(RttEstimator::without_hold(ms(22), ms(2)), ms(20));
+    /// assert_eq!(RttEstimator::without_hold(ms(22), ms(23)), ms(22));
+    /// ```
+    pub fn without_hold(elapsed: Duration, held: Duration) -> Duration {
+        if held < elapsed { elapsed - held } else { elapsed }
+    }
+
     /// `None` before the first measurement.
     pub const fn srtt(&self) -> Option<Duration> {
         self.srtt

@@ -1,6 +1,6 @@
 //! What became of frames that went, and of the messages in them: arrived, lost, refused or dropped.
 
-use taut_core::{DropCause, Duration, PeerTime, Time};
+use taut_core::{DropCause, Duration, PeerTime, RttEstimator, Time};
 use taut_wire::session::DataAck;
 
 use super::declare::Agreed;
@@ -85,7 +85,7 @@ impl Channels {
             }
             let held = ack.held().map(|us| Duration::from_micros(us.into()));
             let held = held.filter(|_| number == largest);
-            let rtt = held.map(|held| now.saturating_since(sent.at).saturating_sub(held));
+            let rtt = held.map(|held| RttEstimator::without_hold(now.saturating_since(sent.at), held));
             rtt.iter().for_each(|rtt| self.under_way.took(*rtt));
             each(&sent, rtt);
             for Fragment { channel, sequence, range } in &sent.fragments {

@@ -5,8 +5,8 @@ mod tracker;
 
 use taut_core::PeerTime;
 use taut_core::{
-    Bitrate, Bytes, Deadline, DropCause, Duration, Priority as Urgency, Reliability, Time, Transport,
-    earliest,
+    Bitrate, Bytes, Deadline, DropCause, Duration, Priority as Urgency, Reliability, RttEstimator, Time,
+    Transport, earliest,
 };
 use taut_wire::session::{Body, DataHeader, State as Wire};
 
@@ -296,7 +296,7 @@ impl Sending {
             None => self.tracker.seen(sequence),
         };
         let news = outcome.map(|outcome| {
-            let rtt = now.saturating_since(outcome.sent).saturating_sub(report.held);
+            let rtt = RttEstimator::without_hold(now.saturating_since(outcome.sent), report.held);
             let (place, bytes) = (outcome.place, outcome.bytes.into());
             let (sent, there) = (outcome.sent, way(report.arrived, outcome.sent));
             self.controller.acknowledged(now, &Arrived { place, bytes, sent, rtt, there }, packet);
