@@ -1,6 +1,7 @@
 """The adapter of `taut robot --robot python:` and `taut operator --input python:`, told what taut tells it. It needs nothing but Python."""
 
 import os
+import signal
 import socket
 import struct
 import subprocess
@@ -141,6 +142,19 @@ class Hand:
         if self.asked == 1:
             yield "resume"
 """
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGABRT"])
+def test_a_signal_that_ends_it_is_a_stop(tmp_path, name):
+    told = Told(tmp_path, ARM, "made:Arm")
+    told.until(65)
+    told.say(4)
+    apply(told, 20)
+    while position(told.until(66)) != (0.5, 0, 0):
+        pass
+    told.process.send_signal(getattr(signal, name))
+    code, error = told.ends()
+    assert code == 128 + getattr(signal, name) and (tmp_path / "stops").read_text() == "end\n", error
 
 
 def test_an_input_is_sampled_feels_and_presses(tmp_path):

@@ -187,6 +187,49 @@ def test_an_operator_elsewhere_is_the_teleoperator_of_a_loop_beside_the_robot(si
 with_command = pytest.mark.skipif(not (LEROBOT and TAUT), reason="no lerobot (LEROBOT) or no command `taut` was built (TAUT)")
 
 
+TELEOPERATOR = """
+import taut
+from lerobot_teleoperator_taut import TautTeleoperator, TautTeleoperatorConfig
+
+class Robot:
+    has_ended = False
+
+def made(name):
+    limits = {name: [-1, 1, 9], "pan.pos": [-9, 9, 9]}
+    return TautTeleoperator(TautTeleoperatorConfig(limits=limits, start={name: 0, "pan.pos": 0}))
+
+try:
+    made("x")
+except ValueError as why:
+    print(why)
+teleoperator = made("x.vel")
+teleoperator._robot = robot = Robot()
+teleoperator.send_feedback({"x.vel": 0.2, "pan.pos": 3})
+print(teleoperator.get_action())
+teleoperator.apply(taut.Joints((0.3, 5)), 0.1)
+print(teleoperator.get_action())
+teleoperator.stop("watchdog")
+print(teleoperator.get_action())
+robot.has_ended = True
+try:
+    teleoperator.get_action()
+except RuntimeError as why:
+    print(why)
+"""
+
+
+@with_lerobot
+def test_a_stop_of_the_teleoperator_makes_velocities_zero_and_the_sessions_end_ends_the_loop():
+    told = subprocess.run(
+        [f"{LEROBOT}/python", "-c", TELEOPERATOR], env={**os.environ, "PYTHONPATH": os.pathsep.join([str(STAND_IN), os.environ.get("PYTHONPATH", "")])}, capture_output=True, text=True
+    )
+    refused, began, moved, stopped, ended = told.stdout.splitlines()
+    assert "cannot be stopped: ['x']" in refused and ended == "the session is over", told.stderr
+    assert began == "{'x.vel': 0.0, 'pan.pos': 3.0}", "it stays where it is"
+    assert moved == "{'x.vel': 0.3, 'pan.pos': 5}"
+    assert stopped == "{'x.vel': 0.0, 'pan.pos': 5}"
+
+
 def command(site, *more):
     """`taut robot` with a robot of LeRobot's, and an operator of it."""
     log = site.folder / "actions.jsonl"
@@ -309,7 +352,8 @@ def test_a_recording_becomes_a_dataset_that_is_read_back(site, tmp_path):
     assert json.loads((root / "meta/info.json").read_text()) == info
     data = pq.read_table(root / "data/chunk-000/file-000.parquet").to_pydict()
     assert len(data["index"]) == info["total_frames"] and data["index"] == list(range(info["total_frames"]))
-    assert 2 * 20 <= info["total_frames"] <= 2 * 20 * 5
+    # Two seconds each, without what was told before it stopped and lasted until the recording showed that.
+    assert 2 * 20 <= info["total_frames"] <= 2 * (2 * 20 + 3)
     for number in (0, 1):
         rows = [row for row, episode in enumerate(data["episode_index"]) if episode == number]
         assert [data["frame_index"][row] for row in rows] == list(range(len(rows)))

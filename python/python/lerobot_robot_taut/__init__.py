@@ -132,6 +132,8 @@ class TautRobot(Robot):
                 self._fail(f"channel {detail['channel']}: {detail['why']}; --robot.joints has the robot's joints in another order or number")
             elif event.name in ("disconnected", "ended"):
                 self._fail(f"the session is over: {detail.get('why') or event.name}")
+            elif event.name == "resume_refused":
+                self._fail(f"the robot does not move: {detail['why']}")
             elif event.name == "moving":
                 self._moves = True
             elif event.name == "robot" and self._moves and detail["state"] != "ENABLED":

@@ -12,7 +12,7 @@ from lerobot.teleoperators.config import TeleoperatorConfig
 from lerobot.teleoperators.teleoperator import Teleoperator
 
 import taut
-from taut.lerobot import MOTION, check_names, observation, tell
+from taut.lerobot import MOTION, at_rest, check_names, names_of, observation, tell
 
 
 @TeleoperatorConfig.register_subclass("taut")
@@ -33,7 +33,7 @@ class TautTeleoperatorConfig(TeleoperatorConfig):
 
 
 class TautTeleoperator(Teleoperator):
-    """Its action is what the session applied last, within its limits. After a stop it stays the same: the robot holds."""
+    """Its action is what the session applied last, within its limits. After a stop positions stay the same and velocities are zero."""
 
     config_class = TautTeleoperatorConfig
     name = "taut"
@@ -41,12 +41,16 @@ class TautTeleoperator(Teleoperator):
     def __init__(self, config: TautTeleoperatorConfig):
         super().__init__(config)
         self.config, self._robot, self._lock = config, None, threading.Lock()
-        self.names = list(config.limits)
-        if not self.names:
+        if not config.limits:
             raise ValueError("nothing moves without limits: --teleop.limits=\"{shoulder_pan.pos: [-90, 90, 45], …}\"")
+        self.names = names_of({name: float for name in config.limits})
         check_names(config.start, self.names, "--teleop.start")
-        self._at = tuple(float(config.start[name]) for name in self.names)
+        self._at = self._rest(float(config.start[name]) for name in self.names)
         self._seen: dict[str, float] = {}
+        self._asked = False
+
+    def _rest(self, at) -> tuple[float, ...]:
+        return tuple(at_rest(self.names, at).values())
 
     @property
     def action_features(self) -> dict:
@@ -98,18 +102,26 @@ class TautTeleoperator(Teleoperator):
         return taut.Joints(at)
 
     def stop(self, cause: str) -> None:
+        with self._lock:
+            self._at = self._rest(self._at)
         logging.warning("taut: stopped: %s", cause)
 
     def get_action(self) -> dict[str, float]:
         if self._robot is None:
             raise RuntimeError("connect the teleoperator first")
+        if self._robot.has_ended:
+            # An error ends the loop, which disconnects its robot.
+            raise RuntimeError("the session is over")
         with self._lock:
+            self._asked = True
             return dict(zip(self.names, self._at))
 
     def send_feedback(self, feedback: dict) -> None:
-        """Where the robot is, for the operator."""
+        """Where the robot is, for the operator. Before the first action that is where it stays."""
         with self._lock:
             self._seen = {name: float(value) for name, value in feedback.items() if isinstance(value, (int, float))}
+            if not self._asked and all(name in self._seen for name in self.names):
+                self._at = self._rest(self._seen[name] for name in self.names)
 
     def disconnect(self) -> None:
         if self._robot is not None:

@@ -10,7 +10,7 @@ A robot's class has three methods:
 ``stop(cause)``
     Stop, and stay. It comes from another thread when a lease is over while another method waits.
 
-An exception in any of them is a stop, and ends the program. What else it may have: ``enable()``, ``limit(limits)``, ``drive(channel, motion, lease)``
+An exception in any of them is a stop, and ends the program; so do SIGTERM, SIGHUP and SIGABRT. What else it may have: ``enable()``, ``limit(limits)``, ``drive(channel, motion, lease)``
 for channels of motion, ``motions()`` and ``messages()`` that give what there is for channels, ``receive(channel, payload, age)``, and in its class
 ``name``, ``stiffness`` (N/m), ``period`` (0.001 s), ``real`` (``True``: it can hurt somebody) and ``limits_force``, which is to be ``True``: its
 controller keeps the limit of force that ``limit`` is told. One with ``drive`` and without ``apply`` is moved by channels alone, and needs none.
@@ -26,6 +26,7 @@ import importlib.metadata
 import json
 import os
 import select
+import signal
 import socket
 import struct
 import sys
@@ -333,11 +334,19 @@ def _named(spec: str, group: str | None) -> tuple[str, list[str]]:
     return known[name], [argument] if argument else []
 
 
+def _end(number: int, _: Any) -> None:
+    """A signal that ends the program stops the robot on the way."""
+    raise SystemExit(128 + number)
+
+
 def main(spec: str, group: str | None = None) -> None:
     """Runs ``module:Class`` until the session's end; with a ``group`` of entry points, ``NAME:ARGUMENT``."""
     number = os.environ.get("TAUT_DEVICE_FD")
     if number is None:
         raise SystemExit("TAUT_DEVICE_FD is not set: `taut robot --robot python:` starts this")
+    # Of a service all processes may get it, before `taut robot` has said a word.
+    for name in ("SIGTERM", "SIGHUP", "SIGABRT"):
+        signal.signal(getattr(signal, name), _end)
     link = socket.socket(fileno=os.dup(int(number)))
     sys.path.insert(0, "")
     spec, arguments = _named(spec, group)

@@ -12,15 +12,18 @@ import json
 import pkgutil
 import shlex
 import threading
+import time
 from dataclasses import make_dataclass
 from typing import Any, Iterable
 
 from taut._motion import Joints
 
-__all__ = ["Device", "Follower", "names_of", "serve"]
+__all__ = ["Device", "Follower", "at_rest", "names_of", "serve"]
 
 #: The channel of motion, and the one over which the robot says where it is: JSON, a number by each name.
 MOTION, OBSERVATION = "joints", "observation"
+#: What was seen of the joints longer ago, s, is not where they are.
+FRESH = 0.2
 #: LeRobot's option that names a module with more robots.
 PLUGIN = "--discover_packages_path="
 
@@ -45,6 +48,11 @@ def check_names(given: Iterable[str], known: Iterable[str], whose: str) -> None:
         raise ValueError(f"{whose}: unknown {unknown}, missing {missing}; there are {known}")
 
 
+def at_rest(names: Iterable[str], at: Iterable[float]) -> dict[str, float]:
+    """What stops joints that are there: each position stays, each velocity is zero."""
+    return {name: 0.0 if name.endswith(".vel") else here for name, here in zip(names, at)}
+
+
 class Follower:
     """A LeRobot robot as a device for :class:`taut.Robot`. At a stop each position is held where it is, or was seen last, and each velocity
     is zero.
@@ -55,14 +63,17 @@ class Follower:
     def __init__(self, robot: Any):
         self.robot, self.names = robot, names_of(robot.action_features)
         self.observation: dict[str, float] = {}
-        self._last: tuple[float, ...] | None = None
+        #: Where the joints were seen last and when, s, and where they were told to go since.
+        self._last: tuple[float, tuple[float, ...]] | None = None
+        self._told: tuple[float, ...] | None = None
         self._one = threading.Lock()
         if not robot.is_connected:
             robot.connect()
 
     def apply(self, joints: Joints, lease: float) -> None:
         with self._one:
-            self.robot.send_action(dict(zip(self.names, joints.position)))
+            self._told = tuple(joints.position)
+            self.robot.send_action(dict(zip(self.names, self._told)))
 
     def measure(self) -> Joints:
         with self._one:
@@ -72,18 +83,23 @@ class Follower:
         seen = self.robot.get_observation()
         check_names([name for name in self.names if name in seen], self.names, "what the robot measures")
         self.observation = {name: float(seen[name]) for name, kind in self.robot.observation_features.items() if kind is float}
-        self._last = tuple(float(seen[name]) for name in self.names)
-        return Joints(self._last)
+        at = tuple(float(seen[name]) for name in self.names)
+        self._last = time.monotonic(), at
+        return Joints(at)
 
     def stop(self, cause: str) -> None:
         with self._one:
             try:
                 at = self._measure().position
             except Exception:
-                if self._last is None:
+                when, at = self._last or (0.0, None)
+                # What is old would be a jump back: then where it was told to be is nearer.
+                if at is None or self._told is not None and time.monotonic() - when > FRESH:
+                    at = self._told
+                if at is None:
                     raise
-                at = self._last
-            self.robot.send_action({name: 0.0 if name.endswith(".vel") else here for name, here in zip(self.names, at)})
+            self._told = None
+            self.robot.send_action(at_rest(self.names, at))
 
 
 class Device:

@@ -65,10 +65,13 @@ def convert(recordings: Iterable[str | os.PathLike], folder: str | os.PathLike, 
 
 def _episodes(recording: str | os.PathLike, action: _Signal, seen: _Signal, period: float) -> list[dict[str, np.ndarray]]:
     """Frames of each stretch in which something was told to move."""
-    episodes, frames, due = [], None, 0.0
+    episodes, frames, begun, due = [], None, 0.0, 0.0
     action.newest = seen.newest = None
 
     def end() -> None:
+        # What was told last lasts until it stopped, and the pause by which that is seen is none of it.
+        while frames and len(frames) > 1 and begun + (len(frames) - 1) * period > action.at:
+            frames.pop()
         if frames:
             actions, states = zip(*frames)
             episodes.append({"action": np.array(actions, np.float32), "observation.state": np.array(states, np.float32)})
@@ -83,7 +86,7 @@ def _episodes(recording: str | os.PathLike, action: _Signal, seen: _Signal, peri
             due += period
         signal.newest, signal.at = numbers, at
         if signal is action and frames is None and seen.newest is not None:
-            frames, due = [], at
+            frames, begun, due = [], at, at
     end()
     return episodes
 
