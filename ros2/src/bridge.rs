@@ -89,7 +89,13 @@ impl<'a> Domain<'a> {
         let (own, counts, outbox) = (sender.clone(), self.counts.clone(), self.outbox.clone());
         let (name, moving) = (route.name.clone(), route.moving.clone());
         let sink = move |message: Option<&[u8]>| {
-            let Some(message) = message else { return counts.count(&name, UNREADABLE) };
+            let Some(message) = message else {
+                if moving.is_some() {
+                    let why = "a message in another encoding, or of another definition".to_owned();
+                    let _ = outbox.try_send(Event::Refused { route: name.clone(), why });
+                }
+                return counts.count(&name, UNREADABLE);
+            };
             let payload = match moving.as_ref().map(|moving| moving.format.read(message)) {
                 None => Ok(message.to_vec()),
                 Some(Ok(motion)) => {
@@ -143,6 +149,7 @@ impl<'a> Domain<'a> {
         };
         let (format, output, counts) = (moving.format.clone(), output.clone(), self.counts.clone());
         let name = topic.clone();
+        // Others may say there where other joints are: what is refused says nothing, and what is old does not count.
         let sink = move |message: Option<&[u8]>| match message.map(|message| format.read_measured(message)) {
             Some(Ok(motion)) => output.measured(motion),
             Some(Err(refusal)) => counts.count(&name, refusal.name()),

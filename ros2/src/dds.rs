@@ -141,7 +141,7 @@ impl Participant {
     }
 
     fn read(
-        mut self: Box<Self>,
+        mut self,
         mut poll: Poll,
         status: &rustdds::DomainParticipantStatusListener,
         tell: &Tell,

@@ -31,6 +31,8 @@ struct Written {
     /// Told to move since it was stopped last.
     moves: bool,
     measured: Option<(Instant, Motion)>,
+    /// What it was told last since it was enabled.
+    told: Option<Motion>,
 }
 
 struct Shared {
@@ -48,6 +50,15 @@ pub(crate) struct Output {
     subscribers: Arc<AtomicUsize>,
 }
 
+impl Written {
+    /// Where the robot is, as far as it is known now.
+    fn place(&self) -> Option<Motion> {
+        let measured = self.measured.as_ref();
+        let fresh = measured.filter(|(at, _)| clock::now().duration_since(*at) < MEASURED_FOR);
+        fresh.map(|(_, motion)| motion.clone())
+    }
+}
+
 impl Shared {
     /// Nobody holds it while waiting.
     fn lock(&self) -> MutexGuard<'_, Written> {
@@ -59,7 +70,7 @@ impl Output {
     /// # Errors
     /// When the system refuses a thread.
     pub(crate) fn start(moving: Moving, publisher: Box<dyn Publish>) -> Result<Self, String> {
-        let state = Written { order: Order::Nothing, is_new: false, moves: false, measured: None };
+        let state = Written { order: Order::Nothing, is_new: false, moves: false, measured: None, told: None };
         let shared =
             Shared { state: Mutex::new(state), changed: Condvar::new(), failed: AtomicBool::new(false) };
         let subscribers = publisher.subscribers();
@@ -79,8 +90,7 @@ impl Output {
     }
 
     fn place(&self) -> Option<Motion> {
-        let measured = self.shared.lock().measured.clone();
-        measured.filter(|(at, _)| clock::now().duration_since(*at) < MEASURED_FOR).map(|(_, motion)| motion)
+        self.shared.lock().place()
     }
 
     fn write(&self, publisher: &dyn Publish) {
@@ -138,7 +148,8 @@ impl Output {
         match self.moving.on_stop {
             OnStop::Silence => None,
             OnStop::Zero => self.moving.format.rest(),
-            OnStop::Hold => state.measured.as_ref().map(|(_, place)| place.clone()),
+            // Where it was long ago would be a jump back: where it was told to be is nearer.
+            OnStop::Hold => state.place().or_else(|| state.told.clone()),
         }
     }
 
@@ -153,9 +164,14 @@ impl Output {
                 let place = place.ok_or("the joints do not measure themselves")?;
                 Motion::Joints(within(joints, place.position(), ranges)?)
             }
+            // Nobody would know where to hold it.
+            _ if self.moving.on_stop == OnStop::Hold && self.place().is_none() => {
+                return Err("nothing tells where it is: see that the `measured` topic is published".into());
+            }
             (motion, _) => motion,
         };
         let mut state = self.shared.lock();
+        state.told = Some(motion.clone());
         state.order = Order::Move { motion, until: clock::now() + lease };
         (state.is_new, state.moves) = (true, true);
         drop(state);
@@ -208,6 +224,7 @@ macro_rules! device {
         impl RobotDevice<$motion> for Output {
             fn enable(&self) -> Result<(), Failure> {
                 self.shared.failed.store(false, Ordering::Release);
+                self.shared.lock().told = None;
                 self.is_heard()
             }
             fn apply(&self, target: &$motion, lease: Duration) -> Result<(), Failure> {

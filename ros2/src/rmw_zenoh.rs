@@ -20,6 +20,8 @@ use crate::type_hash::{self, UNSUPPORTED};
 
 /// Peers' ends on our topics that are kept in mind at most.
 const MAX_PEERS: usize = 4_096;
+/// Publishers and subscribers have numbers below this; another hash's is so much above.
+const ENTITIES: u32 = 4_096;
 /// Changes of the graph that wait for our thread.
 const CHANGES: usize = 1_024;
 
@@ -36,30 +38,37 @@ struct Declared {
 
 #[derive(Default)]
 struct Outlet {
-    /// Until the hash of its type is known there is none.
-    declared: Mutex<Option<Declared>>,
+    /// One for each hash that subscribers have, for each hears its own alone; until the hash of its type is known there is none.
+    declared: Mutex<Vec<Declared>>,
     subscribers: Arc<AtomicUsize>,
 }
 
 impl Outlet {
-    fn lock(&self) -> MutexGuard<'_, Option<Declared>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<Declared>> {
         self.declared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Publish for Arc<Outlet> {
     fn publish(&self, message: &[u8]) -> Result<(), String> {
-        let mut declared = self.lock();
-        let declared =
-            declared.as_mut().ok_or("nobody has told the hash of its type yet: start a subscriber")?;
-        declared.number += 1;
+        let mut all = self.lock();
+        if all.is_empty() {
+            return Err("nobody has told the hash of its type yet: start a subscriber".into());
+        }
         let time = i64::try_from(clock::since_1970().as_nanos()).unwrap_or(i64::MAX);
-        let mut attachment = [0; 33];
-        attachment[..8].copy_from_slice(&declared.number.to_le_bytes());
-        attachment[8..16].copy_from_slice(&time.to_le_bytes());
-        attachment[16] = 16;
-        attachment[17..].copy_from_slice(&declared.gid);
-        declared.publisher.put(message).attachment(&attachment[..]).wait().map_err(failed)
+        let mut written = Ok(());
+        for declared in all.iter_mut() {
+            declared.number += 1;
+            let mut attachment = [0; 33];
+            attachment[..8].copy_from_slice(&declared.number.to_le_bytes());
+            attachment[8..16].copy_from_slice(&time.to_le_bytes());
+            attachment[16] = 16;
+            attachment[17..].copy_from_slice(&declared.gid);
+            // One that fails holds no other up.
+            let put = declared.publisher.put(message).attachment(&attachment[..]).wait();
+            written = written.and(put.map_err(failed));
+        }
+        written
     }
 
     fn subscribers(&self) -> Arc<AtomicUsize> {
@@ -76,9 +85,9 @@ struct End {
     entity: u32,
     /// Computed, or learned from the first peer; peers with another one have another definition.
     hash: Option<String>,
-    /// What it was declared with.
-    spoken: Option<String>,
-    token: Option<LivelinessToken>,
+    /// What it was declared with: the hash of its type, and that of a distribution without hashes.
+    spoken: Vec<String>,
+    tokens: Vec<LivelinessToken>,
     outlet: Option<Arc<Outlet>>,
 }
 
@@ -123,6 +132,7 @@ impl End {
 
     fn declare(&mut self, session: &Session, domain: u16, hash: &str) -> Result<(), String> {
         let zid = session.zid();
+        let entity = self.entity + ENTITIES * self.spoken.len() as u32;
         let (kind, topic) = (&self.kind, self.topic.replace('/', "%"));
         if let Some(outlet) = &self.outlet {
             let key = format!("{domain}/{}/{kind}/{hash}", self.topic.trim_start_matches('/'));
@@ -132,15 +142,15 @@ impl End {
             let publisher = session.declare_publisher(key).congestion_control(congestion);
             let publisher = publisher.priority(Priority::RealTime).express(true).wait().map_err(failed)?;
             let mut gid = zid.to_le_bytes();
-            gid.iter_mut().zip(self.entity.to_le_bytes()).for_each(|(byte, own)| *byte ^= own);
-            *outlet.lock() = Some(Declared { publisher, number: 0, gid });
+            gid.iter_mut().zip(entity.to_le_bytes()).for_each(|(byte, own)| *byte ^= own);
+            outlet.lock().push(Declared { publisher, number: 0, gid });
         }
         let what = if self.outlet.is_some() { "MP" } else { "MS" };
-        let (entity, quality) = (self.entity, self.quality());
+        let quality = self.quality();
         let token =
             format!("@ros2_lv/{domain}/{zid}/0/{entity}/{what}/%/%/taut/{topic}/{kind}/{hash}/{quality}");
-        self.token = Some(session.liveliness().declare_token(token).wait().map_err(failed)?);
-        self.spoken = Some(hash.to_owned());
+        self.tokens.push(session.liveliness().declare_token(token).wait().map_err(failed)?);
+        self.spoken.push(hash.to_owned());
         Ok(())
     }
 
@@ -213,7 +223,7 @@ impl Participant {
         let hash = type_hash::of(kind);
         let entity = self.ends.len() as u32 + 1;
         let (topic, kind) = (topic.to_owned(), type_name(kind));
-        let mut end = End { topic, kind, qos, entity, hash: hash.clone(), spoken: None, token: None, outlet };
+        let mut end = End { topic, kind, qos, entity, hash: hash.clone(), spoken: Vec::new(), tokens: Vec::new(), outlet };
         if let Some(hash) = hash {
             end.declare(&self.session, self.domain, &hash)?;
         }
@@ -245,7 +255,7 @@ impl Participant {
                     !peer.is_publisher
                         && end.is_of(peer)
                         && peer.kind == end.kind
-                        && Some(&peer.hash) == end.spoken.as_ref()
+                        && end.spoken.contains(&peer.hash)
                 };
                 outlet.subscribers.store(peers.values().filter(is_heard).count(), Ordering::Release);
             }
@@ -264,12 +274,10 @@ impl Participant {
                 end.hash = Some(peer.hash.clone());
             }
             let is_subscriber = end.outlet.is_some() && !peer.is_publisher;
-            let is_other = end.spoken.as_ref() != Some(&peer.hash);
             // Subscribers hear only what is spoken with their hash.
-            if end.spoken.is_none() || is_subscriber && is_other {
-                if let Err(why) = end.declare(&self.session, self.domain, &peer.hash) {
-                    tell(&peer.topic, why);
-                }
+            let is_unheard = end.spoken.is_empty() || is_subscriber && !end.spoken.contains(&peer.hash);
+            if is_unheard && let Err(why) = end.declare(&self.session, self.domain, &peer.hash) {
+                tell(&peer.topic, why);
             }
         }
     }

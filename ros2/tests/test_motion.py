@@ -63,3 +63,31 @@ def test_joints_move_within_their_limits_until_a_joint_is_unknown(ros, bridges, 
     refused = operator.until("refused")["why"]
     assert 'unknown joint "wrist"' in refused and "elbow" in refused
     robot.until("stopped")
+
+
+def test_an_arm_that_tells_no_more_where_it_is_stops_and_does_not_go_back(ros, bridges):
+    robot, operator = bridges(ARM.replace("TYPE", "sensor_msgs/msg/JointState"))
+    told, hand = ros.reader(1, "/arm", JointState), ros.writer(2, "/arm", JointState)
+    place = ros.writer(1, "/measured", JointState)
+    until("topics match", lambda: hand.has_peer() and told.has_peer() and place.has_peer())
+    numbers = []
+
+    def drives(says_where=True):
+        for _ in range(20):
+            if says_where:
+                place.write(JointState(stamped(), ["elbow"], [0.0], [0.0], [0.0]))
+            hand.write(state())
+            time.sleep(0.005)
+            numbers.extend(taken.position[0] for taken in told.take(64))
+
+    def moves():
+        operator.tell("resume")
+        drives()
+        return numbers and abs(numbers[-1] - 0.3) < 0.01
+
+    until("the arm moves", moves)
+    until("it stops", lambda: (drives(says_where=False), not robot.lines.empty())[1])
+    robot.until("stopped")
+    time.sleep(0.3)
+    held = [taken.position[0] for taken in told.take(64)]
+    assert held and min(held) > 0.29, "where it was told to be last, not where it was long ago"

@@ -3,7 +3,7 @@ import json
 
 import pytest
 from messages import Time, TimeReference, stamped
-from test_topics import moving, until
+from test_topics import comes_to_rest, moving, until
 
 ROUTE = '[[route]]\ntopic = "/t{at}"\ntype = "{kind}"\ndirection = "{direction}"\n'
 KNOWN = """
@@ -42,6 +42,24 @@ def test_the_hash_of_another_type_is_learned(ros, bridges):
     assert (got[0].time_ref.sec, got[0].source) == (7, "clock")
     hashes = {part[11] for domain in (1, 2) for part in ros.tokens(domain)}
     assert hashes == {robot.publisher.type_hash}
+
+
+def test_a_subscriber_of_a_distribution_without_hashes_takes_the_topic_from_nobody(ros, bridges):
+    robot, _, told, drive = moving(ros, bridges)
+    heard, key = [], "1/cmd_vel/geometry_msgs::msg::dds_::TwistStamped_/TypeHashNotSupported"
+    session, (topic, kind, hash_) = ros.router, ("%cmd_vel", *key.split("/")[2:])
+    subscriber = session.declare_subscriber(key, heard.append)
+    token = session.liveliness().declare_token(f"@ros2_lv/1/{session.zid()}/0/9/MS/%/%/echo/{topic}/{kind}/{hash_}/::,10:,:,:,,")
+
+    def both_hear():
+        drive()
+        return heard and told.take(64)
+
+    until("the one that came later hears", lambda: (drive(), heard)[1])
+    heard.clear(), told.take(1024)
+    until("both hear", both_hear)
+    token.undeclare(), subscriber.undeclare()
+    comes_to_rest(told)
 
 
 def test_a_router_that_ends_stops_the_base(ros, bridges):
