@@ -8,11 +8,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::Deserialize;
 use taut_agent::{Alarm, Grip, Rate, RateInput};
-use taut_core::printable;
+use taut_core::{Duration, Time, printable};
 use taut_io::device::evdev::{InputDevice, InputEvent};
 use taut_io::device::spacemouse::{self, SpaceMouse};
 use taut_io::device::{Buttons, Pressed};
-use taut_io::spawn_unprivileged;
+use taut_io::{Clock, spawn_unprivileged};
 
 /// What is held in the hand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +27,15 @@ impl Model {
         match self {
             Self::Gamepad => include_str!("gamepad.toml"),
             Self::SpaceMouse => include_str!("spacemouse.toml"),
+        }
+    }
+
+    /// So long it may say nothing while it moves the robot: one whose radio or battery is gone says no more that it was let go. A cap that is
+    /// pushed reports some hundred times a second; a stick that is held reports when it moves, and no hand is still for long.
+    const fn silence(self) -> Duration {
+        match self {
+            Self::Gamepad => Duration::from_secs(5),
+            Self::SpaceMouse => Duration::from_millis(150),
         }
     }
 
@@ -183,26 +192,28 @@ struct Pad {
     ranges: BTreeMap<Axis, (i32, i32)>,
     /// From -1 to 1; of those that moved.
     sticks: BTreeMap<Axis, f32>,
+    /// So long it may say nothing while it moves the robot.
+    silence: Duration,
+    heard: Time,
     is_held: bool,
     is_lost: bool,
 }
 
 impl Pad {
     /// `range`: of an axis, its least and largest value.
-    fn new(mapping: Mapping, range: impl Fn(u16) -> Option<(i32, i32)>) -> Self {
+    fn new(mapping: Mapping, silence: Duration, range: impl Fn(u16) -> Option<(i32, i32)>) -> Self {
         let ranges =
             mapping.axes.values().map(|stick| (stick.axis, range(stick.axis.0).unwrap_or(RANGE))).collect();
-        Self { mapping, ranges, sticks: BTreeMap::new(), is_held: false, is_lost: false }
+        let (sticks, heard) = (BTreeMap::new(), Time::ZERO);
+        Self { mapping, ranges, sticks, silence, heard, is_held: false, is_lost: false }
     }
 
     /// Something happened on it; what was pressed.
-    fn handle_event(&mut self, event: InputEvent) -> Option<Pressed> {
+    fn handle_event(&mut self, now: Time, event: InputEvent) -> Option<Pressed> {
+        self.heard = now;
         match event.kind {
-            // Events were lost, perhaps that the clutch was let go: it has to be pressed again.
-            EV_SYN if event.code == SYN_DROPPED => {
-                self.is_held = false;
-                self.sticks.clear();
-            }
+            // Events were lost, perhaps that the clutch was let go.
+            EV_SYN if event.code == SYN_DROPPED => self.let_go(),
             EV_KEY if event.code == self.mapping.clutch.0 => self.is_held = event.value != 0,
             EV_KEY if event.value == 1 => {
                 let mut buttons = self.mapping.buttons.iter();
@@ -220,12 +231,22 @@ impl Pad {
         None
     }
 
+    /// The clutch has to be pressed again.
+    fn let_go(&mut self) {
+        self.is_held = false;
+        self.sticks.clear();
+    }
+
     /// It is gone.
     fn handle_end(&mut self) {
         (self.is_held, self.is_lost) = (false, true);
     }
 
-    fn grip(&self) -> Grip {
+    fn grip(&mut self, now: Time) -> Grip {
+        let moves = self.is_held && self.sticks.values().any(|place| place.abs() > self.mapping.dead_zone);
+        if moves && now.saturating_since(self.heard) > self.silence {
+            self.let_go();
+        }
         match (self.is_lost, self.is_held) {
             (true, _) => Grip::Lost,
             (false, true) => Grip::Held(self.rate()),
@@ -283,7 +304,10 @@ impl Device {
 }
 
 /// A gamepad or a SpaceMouse of this machine.
-pub(crate) struct Gamepad(Arc<Mutex<Pad>>);
+pub(crate) struct Gamepad {
+    pad: Arc<Mutex<Pad>>,
+    clock: Clock,
+}
 
 impl Gamepad {
     /// Reads it on a thread of its own.
@@ -303,12 +327,13 @@ impl Gamepad {
             };
             format!("the {name} {shown}: {error}; {group}")
         })?;
-        let pad = Arc::new(Mutex::new(Pad::new(mapping.clone(), |axis| device.range(axis))));
-        let gamepad = Self(pad.clone());
+        let pad = Arc::new(Mutex::new(Pad::new(mapping.clone(), model.silence(), |axis| device.range(axis))));
+        let clock = Clock::start();
+        let gamepad = Self { pad: pad.clone(), clock };
         let work = move || {
             let why = loop {
                 let mut pressed = Vec::new();
-                let read = device.read(|event| pressed.extend(lock(&pad).handle_event(event)));
+                let read = device.read(|event| pressed.extend(lock(&pad).handle_event(clock.now(), event)));
                 pressed.into_iter().for_each(|press| buttons.press(press));
                 if let Err(error) = read {
                     break error;
@@ -326,7 +351,7 @@ impl Gamepad {
 
 impl RateInput for Gamepad {
     fn grip(&mut self) -> Grip {
-        lock(&self.0).grip()
+        lock(&self.pad).grip(self.clock.now())
     }
 }
 
@@ -362,44 +387,64 @@ mod tests {
 
     fn pad() -> Pad {
         // As that of an Xbox controller: Y has its least value in front.
-        Pad::new(mapping(Model::Gamepad, None).unwrap(), |axis| {
+        Pad::new(mapping(Model::Gamepad, None).unwrap(), Model::Gamepad.silence(), |axis| {
             Some(if axis == 17 { (-1, 1) } else { (-32_768, 32_767) })
         })
     }
 
     fn event(pad: &mut Pad, kind: u16, code: u16, value: i32) -> Option<Pressed> {
-        pad.handle_event(InputEvent { kind, code, value })
+        pad.handle_event(Time::ZERO, InputEvent { kind, code, value })
+    }
+
+    #[test]
+    fn what_says_nothing_while_it_moves_the_robot_is_let_go() {
+        for model in [Model::Gamepad, Model::SpaceMouse] {
+            let mapping = mapping(model, None).unwrap();
+            let clutch = mapping.clutch.0;
+            let mut pad = Pad::new(mapping, model.silence(), |_| Some(spacemouse::RANGE));
+            event(&mut pad, EV_KEY, clutch, 1);
+            let after = |duration| Time::ZERO + duration;
+            assert!(matches!(pad.grip(after(model.silence() * 9)), Grip::Held(_)), "it moves nothing");
+            event(&mut pad, EV_ABS, 1, -300);
+            assert!(matches!(pad.grip(after(model.silence())), Grip::Held(_)));
+            assert_eq!(pad.grip(after(model.silence() + Duration::from_nanos(1))), Grip::Released);
+            event(&mut pad, EV_ABS, 1, -300);
+            assert_eq!(pad.grip(Time::ZERO), Grip::Released, "the clutch is to be pressed again");
+        }
     }
 
     #[test]
     fn sticks_move_the_robot_while_the_clutch_is_held_and_not_within_the_dead_zone() {
         let mut pad = pad();
         event(&mut pad, EV_ABS, 1, -32_768);
-        assert_eq!(pad.grip(), Grip::Released, "nobody holds the clutch");
+        assert_eq!(pad.grip(Time::ZERO), Grip::Released, "nobody holds the clutch");
         event(&mut pad, EV_KEY, 0x136, 1);
-        let Grip::Held(rate) = pad.grip() else { panic!("it is held") };
+        let Grip::Held(rate) = pad.grip(Time::ZERO) else { panic!("it is held") };
         assert!((rate.linear[0] - 0.1).abs() < 1e-4 && !rate.in_hand, "{rate:?}");
         event(&mut pad, EV_ABS, 1, 3_000);
         event(&mut pad, EV_ABS, 0, 18_350);
         event(&mut pad, EV_ABS, 17, 1);
-        let Grip::Held(rate) = pad.grip() else { panic!("it is held") };
+        let Grip::Held(rate) = pad.grip(Time::ZERO) else { panic!("it is held") };
         assert!(rate.linear[0].abs() < 1e-6, "within the dead zone: {rate:?}");
         assert!((rate.linear[1] + 0.05).abs() < 1e-3 && (rate.gripper - 0.5).abs() < 1e-6, "{rate:?}");
         event(&mut pad, EV_KEY, 0x136, 0);
-        assert_eq!(pad.grip(), Grip::Released);
+        assert_eq!(pad.grip(Time::ZERO), Grip::Released);
     }
 
     #[test]
     fn a_spacemouse_moves_forward_when_its_cap_is_pushed_and_turns_about_what_points_up() {
-        let mut pad = Pad::new(mapping(Model::SpaceMouse, None).unwrap(), |_| Some(spacemouse::RANGE));
+        let mut pad =
+            Pad::new(mapping(Model::SpaceMouse, None).unwrap(), Model::SpaceMouse.silence(), |_| {
+                Some(spacemouse::RANGE)
+            });
         let mut reader = spacemouse::ReportReader::default();
         let mut pressed = Vec::new();
         // Pushed away from the user by all of its way, and turned to the left by half of it; the left button held, then the right one pressed too.
         for report in [&[3, 1, 0][..], &[1, 0, 0, 0xa2, 0xfe, 0, 0], &[2, 0, 0, 0, 0, 0x51, 0xff], &[3, 3, 0]]
         {
-            reader.take(report, |event| pressed.extend(pad.handle_event(event)));
+            reader.take(report, |event| pressed.extend(pad.handle_event(Time::ZERO, event)));
         }
-        let Grip::Held(rate) = pad.grip() else { panic!("it is held") };
+        let Grip::Held(rate) = pad.grip(Time::ZERO) else { panic!("it is held") };
         assert!(
             (rate.linear[0] - 0.1).abs() < 1e-6 && rate.linear[1].abs() + rate.linear[2].abs() < 1e-6,
             "{rate:?}"
@@ -417,10 +462,10 @@ mod tests {
         assert_eq!(event(&mut pad, EV_KEY, 0x130, 1), None, "nothing is said of it");
         event(&mut pad, EV_KEY, 0x136, 1);
         event(&mut pad, EV_SYN, SYN_DROPPED, 0);
-        assert_eq!(pad.grip(), Grip::Released, "perhaps it was let go");
+        assert_eq!(pad.grip(Time::ZERO), Grip::Released, "perhaps it was let go");
         event(&mut pad, EV_KEY, 0x136, 1);
         pad.handle_end();
-        assert_eq!(pad.grip(), Grip::Lost);
+        assert_eq!(pad.grip(Time::ZERO), Grip::Lost);
     }
 
     #[test]
