@@ -1,5 +1,6 @@
 /** The operator's console: keys, gamepad and touch to the gateway, what the session tells to the eye. */
 
+import { GatewayClock } from "./clock";
 import { Hold, KEYS } from "./hold";
 import { Panels } from "./panels";
 import { Screen } from "./screen";
@@ -12,6 +13,10 @@ const STALE = 300;
 const RECONNECT = 1000;
 /** How often figures and plots are drawn, ms: the picture has its own worker. */
 const PANELS = 60;
+/** So often a stop that is not acknowledged is said again, ms. */
+const STOP_AGAIN = 100;
+/** So long after a stop a click is no reset and no resume, ms: it may be the key that pressed the stop. */
+const AFTER_STOP = 500;
 
 const element = <T extends HTMLElement>(id: string): T => document.getElementById(id) as T;
 
@@ -21,6 +26,8 @@ class Console {
   /** Its person looks at another window, or nowhere. */
   private away = false;
   private stopPressedAt: number | null = null;
+  private stopSaidAt = -Infinity;
+  private readonly clock = new GatewayClock();
   private readonly hold = new Hold();
   private readonly panels = new Panels();
   private readonly screen = new Screen(
@@ -47,12 +54,17 @@ class Console {
     const token = location.hash.slice(1);
     const socket = new WebSocket(`ws://${location.host}/session`, ["taut.console.1", token || "none"]);
     socket.binaryType = "arraybuffer";
-    socket.onopen = () => (this.socket = socket);
+    socket.onopen = () => {
+      this.socket = socket;
+      this.send(wire.ping(performance.now()));
+      if (this.stopPressedAt !== null) this.sayStop();
+    };
     socket.onmessage = ({ data }) => this.receive(new Uint8Array(data as ArrayBuffer));
     socket.onclose = () => {
       const was = this.socket !== null;
       this.socket = null;
       this.inControl = false;
+      this.clock.forget();
       this.release();
       this.panels.lost(was ? "the gateway is gone" : "the gateway does not answer, or this page's address is another start's");
       setTimeout(() => this.connect(), RECONNECT);
@@ -71,9 +83,12 @@ class Console {
       case wire.FromGateway.states:
         return wire.samples(bytes, (sample) => this.panels.sample(sample, now));
       case wire.FromGateway.picture:
-        return this.screen.receive(bytes, now);
-      case wire.FromGateway.pong:
-        return this.panels.gateway(now - new DataView(bytes.buffer).getFloat64(1));
+        return this.screen.receive(bytes, this.clock.here(wire.madeAt(bytes)));
+      case wire.FromGateway.pong: {
+        const view = new DataView(bytes.buffer);
+        this.clock.heard(view.getFloat64(9), now);
+        return this.panels.gateway(now - view.getFloat64(1));
+      }
     }
   }
 
@@ -99,22 +114,24 @@ class Console {
 
   /** Says what is held. A page that nobody sees says nothing: for the gateway it is gone. */
   private beat(): void {
+    if (this.stopPressedAt !== null && performance.now() - this.stopSaidAt >= STOP_AGAIN) this.sayStop();
     if (document.visibilityState !== "visible" || !this.inControl) return;
     if (this.hold.readGamepad(navigator.getGamepads?.() ?? []) === "lost") {
       this.panels.say("the gamepad is gone: let go");
       this.release();
     }
-    const isStale = this.screen.isStale(STALE);
-    if (isStale || this.away) this.hold.release();
-    this.panels.stale(isStale);
     this.say();
   }
 
+  /** What is held, unless nobody sees what that does. */
   private say(): void {
     if (!this.inControl) return;
+    const isStale = this.screen.isStale(STALE);
+    this.panels.stale(isStale);
+    if (isStale || this.away) this.hold.release();
     const rate = this.hold.rate();
     this.panels.held(rate !== null);
-    this.send(wire.input(rate));
+    this.send(wire.input(rate, this.clock.there(performance.now())));
   }
 
   private release(): void {
@@ -124,10 +141,16 @@ class Console {
   }
 
   private stop(): void {
-    this.send(wire.button(wire.Button.stop));
     this.stopPressedAt ??= performance.now();
-    this.panels.stopPressed(this.socket !== null);
+    this.sayStop();
     this.release();
+  }
+
+  /** Until it is acknowledged: also to a gateway that is back only then. */
+  private sayStop(): void {
+    this.stopSaidAt = performance.now();
+    this.send(wire.button(wire.Button.stop));
+    this.panels.stopPressed(this.socket?.readyState === WebSocket.OPEN);
   }
 
   private listen(): void {
@@ -147,14 +170,20 @@ class Console {
     stop.addEventListener("pointerdown", () => this.stop());
     // Of the keyboard or a screen reader; a pointer has pressed it before.
     stop.addEventListener("click", (event) => event.detail === 0 && this.stop());
-    const ask = (id: string, code: number): void =>
-      element(id).addEventListener("click", () => this.send(wire.button(code)));
+    const ask = (id: string, code: number): void => {
+      const button = element(id);
+      button.addEventListener("click", () => {
+        // Else the next press of Space would press it, too.
+        button.blur();
+        if (performance.now() - this.stopSaidAt > AFTER_STOP) this.send(wire.button(code));
+      });
+    };
     ask("reset", wire.Button.reset);
     ask("resume", wire.Button.resume);
     ask("control", wire.Button.takeControl);
 
     addEventListener("keydown", (event) => this.keyDown(event), true);
-    addEventListener("keyup", (event) => this.letGo(event.code), true);
+    addEventListener("keyup", (event) => this.keyUp(event), true);
     for (const pad of document.querySelectorAll<HTMLElement>("[data-key]")) {
       const key = pad.dataset.key!;
       pad.addEventListener("pointerdown", (event) => {
@@ -166,14 +195,23 @@ class Console {
     }
   }
 
+  private keyUp(event: KeyboardEvent): void {
+    // A browser that clicks what has the focus does it now.
+    if (event.code === "Space") event.preventDefault();
+    if (isModified(event)) return this.release();
+    this.letGo(event.code);
+  }
+
   private keyDown(event: KeyboardEvent): void {
     if (event.code === "Space" || event.code === "Escape") {
       event.preventDefault();
       if (!event.repeat) this.stop();
       return;
     }
+    // With one of these nobody tells that another key is let go (macOS), and what it does is the browser's.
+    if (isModified(event)) return this.release();
     // A repeat is no press: what was let go for its person stays so.
-    if (event.repeat || event.ctrlKey || event.altKey || event.metaKey) return;
+    if (event.repeat) return;
     this.away = false;
     if (event.code === "KeyC") this.send(wire.button(wire.Button.reset));
     else if (event.code === "KeyR") this.send(wire.button(wire.Button.resume));
@@ -194,6 +232,10 @@ class Console {
     if (pad) delete pad.dataset.held;
     this.say();
   }
+}
+
+function isModified(event: KeyboardEvent): boolean {
+  return event.ctrlKey || event.altKey || event.metaKey || /^(Meta|Control|Alt)/.test(event.key);
 }
 
 new Console().start();

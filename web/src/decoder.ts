@@ -16,6 +16,10 @@ let needsKey = true;
 const given: number[] = [];
 let lastDecoded = 0;
 let askedAt = 0;
+/** So often was asked in vain for what is missing. */
+let inVain = 0;
+/** Then nothing but a key frame helps: the encoder may take another page's frames for this one's. */
+const PATIENCE = 5;
 let ready = 0;
 const made = new Map<number, number>();
 
@@ -27,6 +31,8 @@ function askFor(channel: number, isMissing: boolean): void {
   const now = performance.now();
   if ((isMissing || needsKey) && now - askedAt < ASK_AGAIN) return;
   askedAt = now;
+  inVain = isMissing ? inVain + 1 : 0;
+  needsKey ||= inVain > PATIENCE;
   tell({ send: ask(channel, { lastDecoded, needsKey, isMissing }) });
 }
 
@@ -37,7 +43,7 @@ function draw(channel: number, number: number, frame: VideoFrame | ImageBitmap, 
   const at = made.get(number);
   made.delete(number);
   lastDecoded = number;
-  if (at !== undefined) tell({ made: at, number });
+  if (at !== undefined && !Number.isNaN(at)) tell({ made: at, number });
   tell({ send: taken(channel) });
   askFor(channel, false);
 }
@@ -59,10 +65,23 @@ function start(picture: Picture): VideoDecoder {
   return decoder;
 }
 
+/** Is it ahead of the other, where numbers wrap? */
+function isNewer(number: number, other: number): boolean {
+  return number !== other && (number - other) >>> 0 < 2 ** 31;
+}
+
+/** Is what it needs the last frame that was decoded, or one that is kept for that? As in `crates/video/src/decoder.rs`. */
+function isReady({ key, recovers, number, reference }: Picture): boolean {
+  if (key) return true;
+  const last = given.at(-1);
+  if (needsKey || last === undefined || !isNewer(number, last)) return false;
+  return recovers ? given.includes(reference) : reference === last;
+}
+
 async function receive(bytes: Uint8Array, at: number): Promise<void> {
   const one = picture(bytes);
   if (!one) return tell({ send: taken(bytes[1] ?? 0) });
-  made.set(one.number, at - (one.ageOnArrival ?? 0));
+  made.set(one.number, at);
   // What was never shown is not kept.
   if (made.size > 64) made.delete(made.keys().next().value!);
   if (one.codec === "jpeg") {
@@ -72,9 +91,11 @@ async function receive(bytes: Uint8Array, at: number): Promise<void> {
     needsKey = false;
     return draw(one.channel, one.number, image, one.width, one.height);
   }
-  if (!one.key && (needsKey || !given.includes(one.reference))) {
+  if (!isReady(one)) {
     tell({ send: taken(one.channel) });
-    return askFor(one.channel, true);
+    const last = given.at(-1);
+    const isLate = last !== undefined && !isNewer(one.number, last);
+    return isLate ? undefined : askFor(one.channel, true);
   }
   if (one.key) {
     needsKey = false;
@@ -86,7 +107,7 @@ async function receive(bytes: Uint8Array, at: number): Promise<void> {
   to.decode(new EncodedVideoChunk({ type: one.key ? "key" : "delta", timestamp: one.number * 1000, data: one.frame as Uint8Array<ArrayBuffer> }));
 }
 
-onmessage = ({ data }: MessageEvent<{ canvas: OffscreenCanvas } | { bytes: Uint8Array; at: number }>) => {
+onmessage = ({ data }: MessageEvent<{ canvas: OffscreenCanvas } | { bytes: Uint8Array; made: number }>) => {
   if ("canvas" in data) context = data.canvas.getContext("2d", { alpha: false, desynchronized: true })!;
-  else void receive(data.bytes, data.at);
+  else void receive(data.bytes, data.made);
 };

@@ -6,9 +6,10 @@ import type { Sample } from "./wire";
 /** m, each way from the middle. */
 const REACH = 0.2;
 const TRAIL = 400;
+/** From above forth is up and left is left, as the keys have it. */
 const VIEWS = [
-  { name: "from above", right: 0, up: 1, labels: ["x", "y"] },
-  { name: "from the side", right: 0, up: 2, labels: ["x", "z"] },
+  { name: "from above", across: 1, way: -1, up: 0, labels: ["← y", "x ↑"] },
+  { name: "from the side", across: 0, way: 1, up: 2, labels: ["x →", "z ↑"] },
 ] as const;
 
 export class Pose {
@@ -43,7 +44,7 @@ export class Pose {
     const unit = Math.min(width, height) / 2 - margin;
     const [middleX, middleY] = [left + width / 2, height / 2];
     const at = (position: Sample["position"]): [number, number] => [
-      middleX + (position[view.right] / REACH) * unit,
+      middleX + view.way * (position[view.across] / REACH) * unit,
       middleY - (position[view.up] / REACH) * unit,
     ];
     context.strokeStyle = "#2a3542";
@@ -62,9 +63,9 @@ export class Pose {
     context.textBaseline = "alphabetic";
     context.textAlign = "center";
     context.fillText(`${view.name}, ${(REACH * 200).toFixed(0)} cm`, middleX, middleY - unit - 8 * scale);
-    context.fillText(`${view.labels[0]} →`, middleX, middleY + unit + 18 * scale);
+    context.fillText(view.labels[0], middleX, middleY + unit + 18 * scale);
     context.textAlign = "right";
-    context.fillText(`${view.labels[1]} ↑`, middleX - unit - 6 * scale, middleY);
+    context.fillText(view.labels[1], middleX - unit - 6 * scale, middleY);
     if (!this.newest) return;
     context.strokeStyle = "#3d6f93";
     context.lineWidth = 2 * scale;
@@ -77,7 +78,7 @@ export class Pose {
     context.lineWidth = 3 * scale;
     context.beginPath();
     context.moveTo(x, y);
-    context.lineTo(x + force[view.right] * 12 * scale, y - force[view.up] * 12 * scale);
+    context.lineTo(x + view.way * force[view.across] * 12 * scale, y - force[view.up] * 12 * scale);
     context.stroke();
     context.fillStyle = "#6cc5ff";
     context.beginPath();

@@ -4,6 +4,7 @@ import type { FromDecoder } from "./decoder";
 
 export class Screen {
   private worker: Worker | null = null;
+  private expected = false;
   /** When the picture that is shown was made, by the page's clock, ms. */
   private made: number | null = null;
 
@@ -14,6 +15,7 @@ export class Screen {
 
   /** Are there pictures in this session? */
   expect(pictures: boolean): void {
+    this.expected = pictures;
     if (!pictures || this.worker || typeof VideoDecoder === "undefined") return;
     document.getElementById("picture")!.hidden = false;
     const canvas = (document.getElementById("screen") as HTMLCanvasElement).transferControlToOffscreen();
@@ -28,12 +30,13 @@ export class Screen {
     this.worker.postMessage({ canvas }, [canvas]);
   }
 
-  receive(bytes: Uint8Array, now: number): void {
-    this.worker?.postMessage({ bytes, at: performance.timeOrigin + now }, [bytes.buffer]);
+  /** A picture, made at that time by the page's clock, ms: `NaN` where nobody knows. */
+  receive(bytes: Uint8Array, made: number): void {
+    this.worker?.postMessage({ bytes, made: performance.timeOrigin + made }, [bytes.buffer]);
   }
 
   /** Is what is shown older than `limit`, ms, or is nothing shown yet where there are pictures? */
   isStale(limit: number): boolean {
-    return this.worker !== null && (this.made === null || performance.now() - this.made > limit);
+    return this.expected && (this.made === null || performance.now() - this.made > limit);
   }
 }

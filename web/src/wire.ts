@@ -3,16 +3,18 @@
 /** How fast to move: m/s along x, y, z, rad/s about x, y, z, and 1/s of the gripper, which closes. */
 export type Rate = [number, number, number, number, number, number, number];
 
-export const Button = { stop: 0, reset: 1, resume: 2, takeControl: 3, leaveControl: 4 } as const;
+export const Button = { stop: 0, reset: 1, resume: 2, takeControl: 3 } as const;
 
 export const FromGateway = { event: 1, states: 2, picture: 3, pong: 5 } as const;
 
-export function input(rate: Rate | null): Uint8Array {
-  const bytes = new Uint8Array(32);
+/** What is held, and when that was so, ms by the gateway's clock. */
+export function input(rate: Rate | null, made: number): Uint8Array {
+  const bytes = new Uint8Array(40);
   const view = new DataView(bytes.buffer);
   bytes[0] = 1;
   bytes[1] = rate ? 1 : 0;
   rate?.forEach((value, place) => view.setFloat32(4 + 4 * place, value));
+  view.setFloat64(32, made);
   return bytes;
 }
 
@@ -69,10 +71,10 @@ export function samples(bytes: Uint8Array, each: (sample: Sample) => void): void
 
 export interface Picture {
   channel: number;
-  /** When it came from the gateway, ms; `null`: not known. */
-  ageOnArrival: number | null;
   codec: string;
   key: boolean;
+  /** It refers to what its receiver said it had, and not to the one before. */
+  recovers: boolean;
   width: number;
   height: number;
   number: number;
@@ -82,23 +84,30 @@ export interface Picture {
 
 const CODECS: Record<number, string> = { 1: "vp8", 2: "avc1.42E01F", 3: "jpeg" };
 const HEADER = 16;
+/** Ahead of it: the channel, and when it was made by the gateway's clock, ms. */
+const MADE = 12;
+
+/** When the picture of a message was made, ms by the gateway's clock; no number: nobody knows. */
+export function madeAt(bytes: Uint8Array): number {
+  return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength).getFloat64(4);
+}
 
 /** A message of a picture; `null` where it is none. */
 export function picture(bytes: Uint8Array): Picture | null {
-  if (bytes.length < 8 + HEADER) return null;
+  if (bytes.length < MADE + HEADER) return null;
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  const codec = CODECS[view.getUint8(9)];
-  if (view.getUint8(8) !== 1 || codec === undefined) return null;
-  const age = view.getUint32(4);
+  const codec = CODECS[view.getUint8(MADE + 1)];
+  if (view.getUint8(MADE) !== 1 || codec === undefined) return null;
+  const flags = view.getUint8(MADE + 2);
   return {
     channel: view.getUint8(1),
-    ageOnArrival: age === 0xffffffff ? null : age / 1000,
     codec,
-    key: (view.getUint8(10) & 1) !== 0,
-    width: view.getUint16(12),
-    height: view.getUint16(14),
-    number: view.getUint32(16),
-    reference: view.getUint32(20),
-    frame: bytes.subarray(8 + HEADER),
+    key: (flags & 1) !== 0,
+    recovers: (flags & 2) !== 0,
+    width: view.getUint16(MADE + 4),
+    height: view.getUint16(MADE + 6),
+    number: view.getUint32(MADE + 8),
+    reference: view.getUint32(MADE + 12),
+    frame: bytes.subarray(MADE + HEADER),
   };
 }

@@ -24,8 +24,9 @@ after(() => server?.close());
 
 const shows = (page, id, what) => until(async () => what.test(await page.textContent(id)), `${id} shows ${what}`);
 
-async function open(session, by = browser) {
+async function open(session, by = browser, script = null) {
   const page = await by.newPage();
+  if (script) await page.addInitScript(script);
   page.errors = [];
   page.on("pageerror", (error) => page.errors.push(error.message));
   await page.goto(session.url);
@@ -119,7 +120,9 @@ test("a stop is acknowledged within a round trip and 20 ms, by pointer, space an
       }
     }
     console.log(`stop acknowledged in ${took.join(", ")} ms`);
-    assert.ok(Math.min(...took) <= 20, `${took}`);
+    // Of fifteen the third from the top is late on a machine that is slow, the middle one only where something waits for a clock.
+    took.sort((a, b) => a - b);
+    assert.ok(took[7] <= 20 && took[12] <= 100, `${took}`);
     const viewer = await open(session);
     await shows(viewer, "#seat", /^looks on/);
     await viewer.keyboard.press("Space");
@@ -169,11 +172,16 @@ test("a gamepad that is lost lets go", { skip }, async () => {
       );
     let least = Infinity;
     for (let attempt = 0; attempt < ATTEMPTS && least > 70; attempt++) {
-      await gamepad(true, false);
-      await wait(100);
-      await gamepad(true, true);
-      await until(async () => (await page.getAttribute("body", "data-holds")) === "true", "the gamepad is held");
-      await resume(page);
+      // Once more, where a busy machine held up the page meanwhile: what lapsed has to be let go first.
+      await until(async () => {
+        await gamepad(true, false);
+        await wait(100);
+        await gamepad(true, true);
+        await until(async () => (await page.getAttribute("body", "data-holds")) === "true", "the gamepad is held");
+        await page.keyboard.press("KeyR");
+        await wait(100);
+        return (await page.textContent("#standing")) === "MOVING";
+      }, "the robot moves");
       const from = performance.now();
       await gamepad(false, false);
       const line = await session.robot.line((line) => line.event === "stopped", from);
@@ -222,7 +230,7 @@ test("a robot that is killed is told, and a stop is not said to be acknowledged"
   }));
 
 test("pictures are shown, and when they stay out what is held is let go", { skip }, async () => {
-  const session = await Session.start({ transport: "udp", robot: ["--video", "front=test"], console: ["--video", "front"] });
+  const session = await Session.start({ robot: ["--video", "front=test"], console: ["--video", "front"] });
   try {
     const page = await open(session);
     await page.evaluate(() => {
@@ -240,6 +248,20 @@ test("pictures are shown, and when they stay out what is held is let go", { skip
     session.robot.process.kill("SIGSTOP");
     await page.waitForSelector("#stale", { state: "visible" });
     await until(async () => (await page.getAttribute("body", "data-holds")) === "false", "it is let go");
+    // A press says nothing either, not even once.
+    await page.evaluate(() => {
+      globalThis.held = 0;
+      const { send } = WebSocket.prototype;
+      WebSocket.prototype.send = function (bytes) {
+        globalThis.held += Number(bytes[0] === 1 && bytes[1] !== 0);
+        send.call(this, bytes);
+      };
+    });
+    await page.keyboard.up("KeyA");
+    await page.keyboard.down("KeyA");
+    await wait(100);
+    assert.equal(await page.evaluate(() => globalThis.held), 0);
+    await page.keyboard.up("KeyA");
     session.robot.process.kill("SIGCONT");
     await page.waitForSelector("#stale", { state: "hidden" });
     await page.keyboard.down("KeyW"); // A repeat.
@@ -248,6 +270,69 @@ test("pictures are shown, and when they stay out what is held is let go", { skip
     assert.deepEqual(page.errors, []);
   } finally {
     session.robot.process.kill("SIGCONT");
+    await session.end();
+  }
+});
+
+test("a page that cannot show pictures moves nothing", { skip }, async () => {
+  const session = await Session.start({ robot: ["--video", "front=test"], console: ["--video", "front"] });
+  try {
+    const page = await open(session, browser, () => delete globalThis.VideoDecoder);
+    await shows(page, "#seat", /^in control/);
+    await page.keyboard.down("KeyW");
+    await wait(200);
+    assert.equal(await page.getAttribute("body", "data-holds"), "false");
+  } finally {
+    await session.end();
+  }
+});
+
+test("what comes late from the page moves nothing, however steadily it comes", { skip }, async () => {
+  const session = await Session.start();
+  try {
+    const page = await open(session, browser, () => {
+      const { send } = WebSocket.prototype;
+      WebSocket.prototype.send = function (bytes) {
+        setTimeout(() => this.readyState === WebSocket.OPEN && send.call(this, bytes), 200);
+      };
+    });
+    await shows(page, "#seat", /^in control/);
+    await resume(page).catch(() => {});
+    const at = await position(page);
+    await page.keyboard.down("KeyW");
+    await wait(1000);
+    assert.equal(await page.getAttribute("body", "data-holds"), "true", "the page says that it is held");
+    assert.ok(Math.abs((await position(page)) - at) < 0.5, "and the robot rests");
+  } finally {
+    await session.end();
+  }
+});
+
+test("a key that takes others along lets go, and a stop that the gateway could not hear comes when it is back", { skip }, async () => {
+  const session = await Session.start();
+  try {
+    const page = await open(session, browser, () => {
+      globalThis.sockets = [];
+      globalThis.WebSocket = class extends WebSocket {
+        constructor(...all) {
+          super(...all);
+          globalThis.sockets.push(this);
+        }
+      };
+    });
+    await shows(page, "#seat", /^in control/);
+    await resume(page);
+    await page.keyboard.down("KeyW");
+    await until(async () => (await page.getAttribute("body", "data-holds")) === "true", "it is held");
+    await page.keyboard.down("Meta");
+    assert.equal(await page.getAttribute("body", "data-holds"), "false");
+    await page.keyboard.up("Meta");
+    const from = performance.now();
+    await page.evaluate(() => globalThis.sockets.at(-1).close());
+    await page.keyboard.press("Space");
+    await session.console.line((line) => line.event === "emergency_stopped", from);
+    await shows(page, "#standing", /^STOPPED/);
+  } finally {
     await session.end();
   }
 });

@@ -13,7 +13,7 @@ use crate::operator::{self, Steered};
 #[command(mut_arg("input", |input| input.hide(true)), mut_arg("columns", |columns| columns.hide(true)))]
 #[command(mut_arg("tui", |tui| tui.hide(true)), mut_arg("commands", |commands| commands.hide(true)))]
 #[command(mut_arg("repeat", |repeat| repeat.hide(true)), mut_arg("measure_video", |measure| measure.hide(true)))]
-#[command(mut_arg("video", |video| video.help("Show the pictures of the robot's --video of this name. Repeatable")))]
+#[command(mut_arg("video", |video| video.help("Show the pictures of the robot's --video of this name: one, by which the page judges whether anybody sees the robot")))]
 pub(crate) struct Arguments {
     /// Port of this host's loopback where the page is; 0: one that is free
     #[arg(long, value_name = "PORT", default_value_t = 4480)]
@@ -36,6 +36,10 @@ fn input_lease(text: &str) -> Result<Duration, String> {
 
 pub(crate) fn console(arguments: &Arguments) -> Ended {
     arguments.operator.check_steered()?;
+    let pictures = arguments.operator.pictures()?;
+    if pictures.len() > 1 {
+        return Err("a page shows the pictures of one --video: whoever drives goes by them".to_owned());
+    }
     let mut token = [0; 16];
     getrandom::fill(&mut token).map_err(|error| format!("the system has no random numbers: {error}"))?;
     let config = ConsoleConfig {
@@ -43,15 +47,16 @@ pub(crate) fn console(arguments: &Arguments) -> Ended {
         token: u128::from_be_bytes(token),
         input_lease: arguments.input_lease,
         title: arguments.operator.title(),
-        pictures: arguments.operator.pictures()?,
+        pictures,
     };
     let buttons = Buttons::default();
-    let console = Console::start(config, buttons.clone())
+    let (console, pages) = Console::listen(config, buttons.clone())
         .map_err(|error| format!("--port {}: {error}; --port 0 takes one that is free", arguments.port))?;
     let steered = Steered {
         device: Box::new(console.device(arguments.operator.priority())),
         buttons,
         place: console.url(),
+        serve: Box::new(move || pages.serve()),
         show: Box::new(move |line| console.tell(line)),
     };
     operator::run(&arguments.operator, Some(steered))

@@ -52,7 +52,8 @@ impl OperatorDevice for ConsoleDevice {
         let Some(place) = self.shared.pictures.iter().position(|known| known.pictures == channel) else {
             return;
         };
-        let message = frame::picture(place as u8, age, payload);
+        let now = Clock::since_boot();
+        let message = frame::picture(place as u8, age.map(|age| now - age), payload);
         self.shared.lock().pages.values().for_each(|page| page.picture(place as u8, message.clone()));
     }
     fn limit_bitrate(&mut self, _: Bitrate) {}

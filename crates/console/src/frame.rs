@@ -2,8 +2,8 @@
 //!
 //! | first byte, from the page | then |
 //! | --- | --- |
-//! | 1 input | flags (u8: bit 0 something is held, bit 1 axes of the hand), two bytes 0, then f32: m/s along x, y, z, rad/s about x, y, z, 1/s of the gripper |
-//! | 2 button | u8: 0 stop, 1 reset, 2 resume, 3 take control, 4 leave control |
+//! | 1 input | flags (u8: bit 0 something is held, bit 1 axes of the hand), two bytes 0, then f32: m/s along x, y, z, rad/s about x, y, z, 1/s of the gripper; when that was so, ms by the gateway's clock (f64) |
+//! | 2 button | u8: 0 stop, 1 reset, 2 resume, 3 take control |
 //! | 3 taken | number of the picture channel (u8): a picture was decoded or dropped, the next may come |
 //! | 4 ask | number of the picture channel (u8), then what goes to the encoder |
 //! | 5 ping | up to 16 bytes, which come back |
@@ -12,26 +12,29 @@
 //! | --- | --- |
 //! | 1 event | a line of JSON |
 //! | 2 states | records of [`STATE`] bytes: seconds (f64), position in m (3 f32), force in N (3 f32) |
-//! | 3 picture | number of the picture channel (u8), two bytes 0, its age in µs (u32; all ones: not known), then the payload |
-//! | 5 pong | what the ping had |
+//! | 3 picture | number of the picture channel (u8), two bytes 0, when it was made, ms by the gateway's clock (f64; no number: not known), then the payload |
+//! | 5 pong | eight bytes that the ping had, then the gateway's clock, ms (f64) |
+//!
+//! A page knows the gateway's clock by pongs: what that said is at least as old when it gets there. So what a page says of a time is never later
+//! than it was, however long the way or the page itself takes.
 
 use std::sync::Arc;
 
 use taut_agent::Rate;
-use taut_core::{Duration, Time};
+use taut_core::Time;
 use taut_session::State;
 
 /// Bytes of a record of states.
 pub const STATE: usize = 32;
 /// Bytes of a page's message at most.
 pub const LONGEST: usize = 64;
-const INPUT: usize = 32;
+const INPUT: usize = 40;
 
 /// What a page says.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FromPage {
-    /// This is held, or nothing.
-    Input(Option<Rate>),
+    /// This was held, or nothing, at that time by the gateway's clock.
+    Input(Time, Option<Rate>),
     /// Stop the robot.
     Stop,
     /// Let go of the stop.
@@ -40,8 +43,6 @@ pub enum FromPage {
     Resume,
     /// This page wants to be the one in control.
     TakeControl,
-    /// It does not want to be any more.
-    LeaveControl,
     /// The next picture of this channel may come.
     Taken(u8),
     /// To the encoder of this channel.
@@ -66,19 +67,19 @@ impl FromPage {
                     gripper: number(6),
                     in_hand: flags & 2 != 0,
                 };
-                if !(0..7).all(|place| number(place).is_finite()) {
+                let made = f64::from_be_bytes(rest[INPUT - 9..].try_into().ok()?);
+                if !(0..7).all(|place| number(place).is_finite()) || !made.is_finite() {
                     return None;
                 }
-                Self::Input((flags & 1 != 0).then_some(rate))
+                Self::Input(time(made), (flags & 1 != 0).then_some(rate))
             }
             (2, [0]) => Self::Stop,
             (2, [1]) => Self::Reset,
             (2, [2]) => Self::Resume,
             (2, [3]) => Self::TakeControl,
-            (2, [4]) => Self::LeaveControl,
             (3, [channel]) => Self::Taken(*channel),
             (4, [channel, ask @ ..]) if ask.len() <= LONGEST => Self::Ask(*channel, ask.to_vec()),
-            (5, bytes) if bytes.len() <= 16 => Self::Ping(bytes.to_vec()),
+            (5, bytes) if bytes.len() == 8 => Self::Ping(bytes.to_vec()),
             _ => return None,
         })
     }
@@ -99,24 +100,36 @@ pub fn state(now: Time, state: &State) -> [u8; STATE] {
     record
 }
 
-/// A picture that is so old.
-pub fn picture(channel: u8, age: Option<Duration>, payload: &[u8]) -> Arc<[u8]> {
-    let age = age.map_or(u32::MAX, |age| u32::try_from(age.as_nanos() / 1_000).unwrap_or(u32::MAX - 1));
-    [&[3, channel, 0, 0], &age.to_be_bytes()[..], payload].concat().into()
+/// A picture that was made then.
+pub fn picture(channel: u8, made: Option<Time>, payload: &[u8]) -> Arc<[u8]> {
+    let made = made.map_or(f64::NAN, millis);
+    [&[3, channel, 0, 0], &made.to_be_bytes()[..], payload].concat().into()
 }
 
 /// The answer to a ping.
-pub fn pong(bytes: &[u8]) -> Arc<[u8]> {
-    [&[5], bytes].concat().into()
+pub fn pong(bytes: &[u8], now: Time) -> Arc<[u8]> {
+    [&[5], bytes, &millis(now).to_be_bytes()[..]].concat().into()
+}
+
+fn millis(time: Time) -> f64 {
+    time.as_secs_f64() * 1e3
+}
+
+/// Of what is before the clock's beginning, that.
+fn time(millis: f64) -> Time {
+    Time::from_nanos((millis * 1e6) as u64)
 }
 
 #[cfg(test)]
 mod tests {
+    use taut_core::Duration;
+
     use super::*;
 
     fn input(flags: u8, numbers: [f32; 7]) -> Vec<u8> {
         let mut bytes = vec![1, flags, 0, 0];
         numbers.iter().for_each(|number| bytes.extend(number.to_be_bytes()));
+        bytes.extend(1_500.0_f64.to_be_bytes());
         bytes
     }
 
@@ -124,8 +137,15 @@ mod tests {
     fn an_input_is_what_its_bytes_say_and_one_that_is_no_number_is_none() {
         let numbers = [0.1, -0.2, 0.3, 0.4, 0.5, 0.6, -1.0];
         let rate = Rate { linear: [0.1, -0.2, 0.3], angular: [0.4, 0.5, 0.6], gripper: -1.0, in_hand: true };
-        assert_eq!(FromPage::parse(&input(3, numbers)), Some(FromPage::Input(Some(rate))));
-        assert_eq!(FromPage::parse(&input(0, numbers)), Some(FromPage::Input(None)));
+        let made = Time::ZERO + Duration::from_millis(1_500);
+        assert_eq!(FromPage::parse(&input(3, numbers)), Some(FromPage::Input(made, Some(rate))));
+        assert_eq!(FromPage::parse(&input(0, numbers)), Some(FromPage::Input(made, None)));
+        for (never, is_said) in [(f64::NAN, false), (f64::INFINITY, false), (-1e300, true), (1e300, true)] {
+            let mut bytes = input(0, numbers);
+            bytes.truncate(INPUT - 8);
+            bytes.extend(never.to_be_bytes());
+            assert_eq!(FromPage::parse(&bytes).is_some(), is_said);
+        }
         for wrong in [f32::NAN, f32::INFINITY] {
             assert_eq!(FromPage::parse(&input(1, [0.0, wrong, 0.0, 0.0, 0.0, 0.0, 0.0])), None);
         }
@@ -139,8 +159,8 @@ mod tests {
         assert_eq!(FromPage::parse(&[2, 0]), Some(FromPage::Stop));
         assert_eq!(FromPage::parse(&[2, 2]), Some(FromPage::Resume));
         assert_eq!(FromPage::parse(&[4, 1, 7, 8]), Some(FromPage::Ask(1, vec![7, 8])));
-        assert_eq!(FromPage::parse(&[5, 9]), Some(FromPage::Ping(vec![9])));
-        for none in [&[][..], &[2], &[2, 9], &[2, 0, 0], &[9], &[5; 18]] {
+        assert_eq!(FromPage::parse(&[5; 9]), Some(FromPage::Ping(vec![5; 8])));
+        for none in [&[][..], &[2], &[2, 4], &[2, 0, 0], &[9], &[5; 10]] {
             assert_eq!(FromPage::parse(none), None);
         }
     }

@@ -59,7 +59,8 @@ impl Gate {
 
     /// Where the page is. What stands in a fragment is not sent to anybody.
     pub fn url(&self) -> String {
-        format!("http://localhost:{}/#{}", self.port, self.token)
+        // Not by a name, which may be ::1 here: there somebody else may listen, and be told the token.
+        format!("http://127.0.0.1:{}/#{}", self.port, self.token)
     }
 
     /// `head`: a request up to its empty line.

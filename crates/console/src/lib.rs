@@ -29,7 +29,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Value, json};
-use taut_core::Duration;
+use taut_core::{Duration, Time};
 use taut_io::device::Buttons;
 use taut_session::{ChannelId, Priority};
 
@@ -71,9 +71,27 @@ pub struct ConsoleConfig {
     pub pictures: Vec<PictureChannel>,
 }
 
-/// A running gateway. It can be copied; its threads end with the process.
+/// A gateway. It can be copied; its threads end with the process.
 #[derive(Clone)]
 pub struct Console(Arc<Shared>);
+
+/// Where pages knock: [served](Listening::serve) once the session is there.
+#[derive(Debug)]
+pub struct Listening {
+    listener: TcpListener,
+    console: Console,
+}
+
+impl Listening {
+    /// Serves pages, on threads of its own. Those that read from pages outrank the calling one, which is to be the session's: a stop does not
+    /// wait for it.
+    ///
+    /// # Errors
+    /// When the system has no thread left.
+    pub fn serve(self) -> io::Result<()> {
+        serve::start(self.listener, self.console.0)
+    }
+}
 
 /// What the threads of pages, the session and the device share.
 struct Shared {
@@ -89,16 +107,18 @@ struct State {
     pages: BTreeMap<PageId, Mailbox>,
     /// Newest line of each kind of [`KEPT`].
     kept: BTreeMap<&'static str, Arc<[u8]>>,
+    /// A page that looks on may ask for a key picture.
+    next_key: Time,
     /// What pages ask of encoders, not yet sent, newest of each channel.
     asks: BTreeMap<u8, Vec<u8>>,
 }
 
 impl Console {
-    /// Listens on loopback and serves on threads of its own. What is pressed on a page goes to `buttons`.
+    /// Listens on loopback. What is pressed on a page goes to `buttons`.
     ///
     /// # Errors
-    /// When the port is taken, or the system has no thread left.
-    pub fn start(config: ConsoleConfig, buttons: Buttons) -> io::Result<Self> {
+    /// When the port is taken.
+    pub fn listen(config: ConsoleConfig, buttons: Buttons) -> io::Result<(Self, Listening)> {
         let listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, config.port)))?;
         let lease = config.input_lease.clamp(INPUT_LEASE[0], INPUT_LEASE[1]);
         let names: Vec<&str> = config.pictures.iter().map(|channel| &*channel.name).collect();
@@ -113,6 +133,7 @@ impl Console {
             next_page: PageId::default(),
             pages: BTreeMap::new(),
             kept: BTreeMap::from([("console", frame::event(&about.to_string()))]),
+            next_key: Time::ZERO,
             asks: BTreeMap::new(),
         };
         let shared = Arc::new(Shared {
@@ -121,8 +142,8 @@ impl Console {
             pictures: config.pictures,
             state: Mutex::new(state),
         });
-        serve::start(listener, shared.clone())?;
-        Ok(Self(shared))
+        let console = Self(shared);
+        Ok((console.clone(), Listening { listener, console }))
     }
 
     /// Where the page is, with its token.

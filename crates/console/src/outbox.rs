@@ -136,12 +136,15 @@ impl Mailbox {
         self.lock().dropped()
     }
 
-    /// The next message; waits for one, and gives what states there are after `patience`.
+    /// The next message; waits for one, and gives what states there are once `patience` is over, or at once where there is none.
     ///
     /// # Errors
     /// When the page is closed.
     pub fn wait(&self, patience: Duration) -> Result<Option<Arc<[u8]>>, Closed> {
         let mut outbox = self.lock();
+        if patience.is_zero() && !outbox.closed {
+            return Ok(outbox.states());
+        }
         loop {
             if let Some(message) = outbox.poll()? {
                 return Ok(Some(message));

@@ -7,8 +7,8 @@ use taut_core::{Duration, Time};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PageId(pub u64);
 
-/// The one seat from which the robot is moved. What is held there moves it until it is let go, or until the page says nothing for the input
-/// lease: then it is let go at once, and when the page goes on saying nothing for another lease, it counts as gone. What was held before
+/// The one seat from which the robot is moved. What is held there moves it until it is let go, or until what the page said last is older than
+/// the input lease, by when it was so at the page: then it is let go at once, and after another lease the page counts as gone. What was held before
 /// a stop, a lapse or a change of hands never counts again: it has to be let go first.
 ///
 /// ```
@@ -17,8 +17,8 @@ pub struct PageId(pub u64);
 /// use taut_core::{Duration, Time};
 /// let (mut seat, page, ms) = (Seat::new(Duration::from_millis(120)), PageId(1), Duration::from_millis(1));
 /// assert!(seat.take(page));
-/// seat.input(Time::ZERO, page, None);
-/// seat.input(Time::ZERO, page, Some(Rate::default()));
+/// seat.input(Time::ZERO, page, Time::ZERO, None);
+/// seat.input(Time::ZERO, page, Time::ZERO, Some(Rate::default()));
 /// assert!(matches!(seat.grip(Time::ZERO + ms * 120), Grip::Held(_)));
 /// assert_eq!(seat.grip(Time::ZERO + ms * 121), Grip::Released);
 /// assert_eq!(seat.grip(Time::ZERO + ms * 241), Grip::Lost);
@@ -28,7 +28,7 @@ pub struct Seat {
     lease: Duration,
     limit: Duration,
     holder: Option<PageId>,
-    /// When the holder said last what it holds.
+    /// When that was so what the holder said last.
     heard: Option<Time>,
     held: Option<Rate>,
     /// Nothing was held since the last stop, lapse or change of hands.
@@ -103,16 +103,18 @@ impl Seat {
         (self.held, self.armed) = (None, false);
     }
 
-    /// What a page holds. One that is not in control holds nothing.
-    pub fn input(&mut self, now: Time, page: PageId, held: Option<Rate>) {
+    /// What a page held when its clock, which is the gateway's, said `made`. One that is not in control holds nothing.
+    pub fn input(&mut self, now: Time, page: PageId, made: Time, held: Option<Rate>) {
         if self.holder != Some(page) {
             return;
         }
         // Nobody may have looked since it lapsed.
         self.lapse(now);
-        self.heard = Some(now);
+        // Nobody says what will be.
+        self.heard = Some(made.min(now));
         self.armed |= held.is_none();
         self.held = held.filter(|_| self.armed);
+        self.lapse(now);
     }
 
     /// What the robot is to do at `now`.
@@ -153,8 +155,8 @@ mod tests {
     fn held() -> Seat {
         let mut seat = Seat::new(Duration::from_millis(120));
         assert!(seat.take(ONE));
-        seat.input(at(0), ONE, None);
-        seat.input(at(0), ONE, Some(RATE));
+        seat.input(at(0), ONE, at(0), None);
+        seat.input(at(0), ONE, at(0), Some(RATE));
         assert_eq!(seat.grip(at(0)), Grip::Held(RATE));
         seat
     }
@@ -166,19 +168,32 @@ mod tests {
             if looks {
                 assert_eq!(seat.grip(at(121)), Grip::Released);
             }
-            seat.input(at(130), ONE, Some(RATE));
+            seat.input(at(130), ONE, at(130), Some(RATE));
             assert_eq!((seat.grip(at(130)), seat.lapses()), (Grip::Released, 1));
-            seat.input(at(140), ONE, None);
-            seat.input(at(150), ONE, Some(RATE));
+            seat.input(at(140), ONE, at(140), None);
+            seat.input(at(150), ONE, at(150), Some(RATE));
             assert_eq!(seat.grip(at(150)), Grip::Held(RATE));
         }
+    }
+
+    #[test]
+    fn what_comes_late_from_the_page_is_as_old_as_it_is_and_never_from_what_will_be() {
+        // A page, or the way from it, that lags by 130 ms, and says something all the time.
+        let mut seat = held();
+        for now in (0..1_000).step_by(20) {
+            seat.input(at(130 + now), ONE, at(now), Some(RATE));
+            assert_eq!(seat.grip(at(130 + now)), Grip::Released);
+        }
+        let mut seat = held();
+        seat.input(at(10), ONE, at(5_000), Some(RATE));
+        assert_eq!((seat.grip(at(130)), seat.grip(at(131))), (Grip::Held(RATE), Grip::Released));
     }
 
     #[test]
     fn what_was_held_before_a_stop_does_not_move_the_robot_after_it() {
         let mut seat = held();
         seat.disarm();
-        seat.input(at(10), ONE, Some(RATE));
+        seat.input(at(10), ONE, at(10), Some(RATE));
         assert_eq!(seat.grip(at(10)), Grip::Released);
     }
 
@@ -196,12 +211,12 @@ mod tests {
     fn one_page_is_in_control_and_its_end_is_that_of_the_samples() {
         let mut seat = held();
         assert!(!seat.take(OTHER));
-        seat.input(at(1), OTHER, None);
+        seat.input(at(1), OTHER, at(1), None);
         assert_eq!(seat.grip(at(1)), Grip::Held(RATE));
         assert!(!seat.leave(OTHER) && seat.leave(ONE));
         assert_eq!(seat.grip(at(1)), Grip::Lost);
         assert!(seat.take(OTHER));
-        seat.input(at(2), OTHER, Some(RATE));
+        seat.input(at(2), OTHER, at(2), Some(RATE));
         assert_eq!(seat.grip(at(2)), Grip::Released);
     }
 

@@ -4,12 +4,13 @@ use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
 use serde_json::json;
 use taut_agent::Alarm;
+use taut_core::{Duration, Time};
 use taut_io::device::Pressed;
 use taut_io::{Clock, outrank, spawn_unprivileged};
+use taut_media::picture::Ask;
 use tungstenite::handshake::derive_accept_key;
 use tungstenite::protocol::{Message, Role, WebSocket, WebSocketConfig};
 
@@ -20,13 +21,16 @@ use crate::outbox::Mailbox;
 use crate::seat::PageId;
 use crate::{PAGES, Shared};
 
-/// Whoever asks has so long for each part of a request.
+/// Whoever asks has so long for a request, and to read each part of an answer.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// How often states go to pages.
 const STATES: Duration = Duration::from_millis(20);
-/// Connections at most: pages, and those that fetch files.
-const CONNECTIONS: usize = 2 * PAGES;
+/// Connections at most that fetch files, or are not known to be pages yet: pages have their own places.
+const CONNECTIONS: usize = 16;
+/// A page that looks on has a key picture so seldom, at most: it costs the others their rate.
+const KEYS: Duration = Duration::from_secs(1);
 
+/// Serves pages. What reads from them outranks the calling thread, which is the session's.
 pub(crate) fn start(listener: TcpListener, shared: Arc<Shared>) -> io::Result<()> {
     let accept = move || {
         let open = Arc::new(AtomicUsize::new(0));
@@ -37,12 +41,15 @@ pub(crate) fn start(listener: TcpListener, shared: Arc<Shared>) -> io::Result<()
             let (shared, one) = (shared.clone(), Open::new(&open));
             // Where there is no thread left, the page is closed.
             let _ = spawn_unprivileged("taut console", outrank, move || {
-                let _one = one;
-                let _ = serve(stream, &shared);
+                let _ = serve(stream, &shared, one);
             });
         }
     };
     spawn_unprivileged("taut console", || (), accept).map(drop)
+}
+
+fn std(duration: Duration) -> std::time::Duration {
+    std::time::Duration::from_nanos(duration.as_nanos())
 }
 
 /// Counts a connection while it is there.
@@ -61,10 +68,9 @@ impl Drop for Open {
     }
 }
 
-fn serve(mut stream: TcpStream, shared: &Arc<Shared>) -> io::Result<()> {
+fn serve(mut stream: TcpStream, shared: &Arc<Shared>, unknown: Open) -> io::Result<()> {
     stream.set_nodelay(true)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(std(PATIENCE)))?;
     let (head, rest) = read_head(&mut stream)?;
     match shared.gate.check(&head) {
         Ok(Asked::Session(key)) => {
@@ -75,6 +81,7 @@ fn serve(mut stream: TcpStream, shared: &Arc<Shared>) -> io::Result<()> {
                  Sec-WebSocket-Accept: {key}\r\nSec-WebSocket-Protocol: {PROTOCOL}\r\n\r\n"
             )?;
             stream.set_read_timeout(None)?;
+            drop(unknown);
             converse(stream, rest, shared)
         }
         Ok(Asked::File(path)) => match asset(&path) {
@@ -91,7 +98,13 @@ fn serve(mut stream: TcpStream, shared: &Arc<Shared>) -> io::Result<()> {
 /// A request up to its empty line, and what came behind it.
 fn read_head(stream: &mut TcpStream) -> io::Result<(String, Vec<u8>)> {
     let mut bytes = Vec::new();
+    let due = Clock::since_boot() + PATIENCE;
     loop {
+        let left = due.saturating_since(Clock::since_boot());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        stream.set_read_timeout(Some(std(left)))?;
         if let Some(end) = bytes.windows(4).position(|end| end == b"\r\n\r\n") {
             let head = String::from_utf8(bytes[..end].to_vec()).map_err(|_| io::ErrorKind::InvalidData)?;
             return Ok((head, bytes.split_off(end + 4)));
@@ -167,7 +180,15 @@ fn converse(stream: TcpStream, rest: Vec<u8>, shared: &Arc<Shared>) -> io::Resul
 }
 
 fn write_to(mut page: WebSocket<TcpStream>, mailbox: &Mailbox) {
-    while let Ok(message) = mailbox.wait(STATES) {
+    let mut states = Clock::since_boot();
+    loop {
+        // Whatever else goes, states do once in a while.
+        let now = Clock::since_boot();
+        let left = states.saturating_since(now);
+        if left.is_zero() {
+            states = now + STATES;
+        }
+        let Ok(message) = mailbox.wait(std(left)) else { break };
         if let Some(message) = message
             && page.send(Message::binary(message.to_vec())).is_err()
         {
@@ -227,24 +248,17 @@ impl Shared {
                 self.buttons.press(Pressed::Alarm(Alarm::Pressed));
                 self.lock().seat.disarm();
             }
-            FromPage::Input(held) => self.lock().seat.input(Clock::since_boot(), page, held),
+            FromPage::Input(made, held) => self.lock().seat.input(Clock::since_boot(), page, made, held),
             FromPage::Reset => self.press(page, Pressed::Reset),
             FromPage::Resume => self.press(page, Pressed::Resume),
             FromPage::TakeControl => {
                 self.lock().seat.take(page);
                 self.tell_seat();
             }
-            FromPage::LeaveControl => {
-                self.lock().seat.leave(page);
-                self.tell_seat();
-            }
             FromPage::Taken(channel) => mailbox.taken(channel),
-            FromPage::Ask(channel, ask) if usize::from(channel) < self.pictures.len() => {
-                self.lock().asks.insert(channel, ask);
-            }
-            FromPage::Ask(..) => {}
+            FromPage::Ask(channel, ask) => self.ask(Clock::since_boot(), page, channel, ask),
             FromPage::Ping(bytes) => {
-                mailbox.event(frame::pong(&bytes));
+                mailbox.event(frame::pong(&bytes, Clock::since_boot()));
                 let state = self.lock();
                 let counts = json!({
                     "event": "gateway",
@@ -253,6 +267,26 @@ impl Shared {
                 });
                 mailbox.event(frame::event(&counts.to_string()));
             }
+        }
+    }
+
+    /// The encoder goes by what the page in control has. Another one may lack what that has: it gets a key picture once in a while.
+    fn ask(&self, now: Time, page: PageId, channel: u8, ask: Vec<u8>) {
+        let mut state = self.lock();
+        if usize::from(channel) >= self.pictures.len() {
+            return;
+        }
+        let sits = state.seat.holder().is_none_or(|holder| holder == page);
+        let key = Ask::parse(&ask) == Ok(Ask::Key);
+        if !sits && !(key && now >= state.next_key) {
+            return;
+        }
+        if key {
+            state.next_key = now + KEYS;
+        }
+        // A key picture is all that anybody lacks.
+        if key || state.asks.get(&channel).is_none_or(|waiting| Ask::parse(waiting) != Ok(Ask::Key)) {
+            state.asks.insert(channel, ask);
         }
     }
 

@@ -209,6 +209,8 @@ pub(crate) struct Steered {
     pub(crate) buttons: Buttons,
     /// Where a person finds it.
     pub(crate) place: String,
+    /// Begins, on the session's thread.
+    pub(crate) serve: Box<dyn FnOnce() -> std::io::Result<()> + Send>,
     /// Takes lines of JSON, on the session's thread: it does not wait.
     pub(crate) show: Box<dyn Fn(&str) + Send>,
 }
@@ -411,12 +413,13 @@ pub(crate) fn run(arguments: &Arguments, steered: Option<Steered>) -> Ended {
     let config = arguments.config(own.as_ref(), steered.is_some())?;
     let (opened, page) = match steered {
         None => (arguments.device(clock)?, None),
-        Some(Steered { device, buttons, place, show }) => {
-            (Opened { device, lines: None, drops: None, buttons }, Some((place, show)))
+        Some(Steered { device, buttons, place, serve, show }) => {
+            (Opened { device, lines: None, drops: None, buttons }, Some((place, (serve, show))))
         }
     };
     let Opened { device, lines: taker, drops, buttons: pressed } = opened;
-    let (place, show) = page.unzip();
+    let (place, page) = page.unzip();
+    let (serve, show) = page.unzip();
     let metrics = arguments.metrics.map(|listen| Metrics::start(listen, clock)).transpose()?;
     let remote = host::resolve(&arguments.connect)?;
     let transport = arguments.paths.transport(arguments.transport, arguments.deadline)?;
@@ -444,7 +447,8 @@ pub(crate) fn run(arguments: &Arguments, steered: Option<Steered>) -> Ended {
             let presser = remote.clone();
             pressed.connect(move |pressed| press(&presser, pressed));
             let button = buttons.map(|heartbeat| button::listen(&COMMANDS, heartbeat, remote.clone(), taker));
-            begun.tell(button.unwrap_or(Ok(())).map(|()| remote));
+            let served = serve.map_or(Ok(()), |serve| serve().map_err(|error| error.to_string()));
+            begun.tell(button.unwrap_or(Ok(())).and(served).map(|()| remote));
         };
         // Who listens too slowly misses some. Messages are the device's.
         let tell = &mut |at, note| {
