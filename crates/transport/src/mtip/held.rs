@@ -82,12 +82,15 @@ impl Mtip {
 
     /// Answers that waited for others; `all`: there will be no others.
     pub(super) fn answer_held(&mut self, now: Time, all: bool) {
-        for place in 0..self.paths.len() {
-            let path = &mut self.paths[place];
-            let id = path.id;
-            if let Some(answer) = path.held.pop(now, all) {
-                self.post_answer(id, answer);
-            }
+        (0..self.paths.len()).for_each(|place| self.answer_held_on(now, place, all));
+    }
+
+    /// The same of one path.
+    pub(super) fn answer_held_on(&mut self, now: Time, place: usize, all: bool) {
+        let path = &mut self.paths[place];
+        let id = path.id;
+        if let Some(answer) = path.held.pop(now, all) {
+            self.post_answer(id, answer);
         }
     }
 
