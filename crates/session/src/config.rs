@@ -47,7 +47,8 @@ macro_rules! of_both_ends {
 
         /// Hold states (at the robot feedback) back while the session alone fills the path's queue, so that an emergency stop does not wait
         /// behind them? Default: yes. Costs nothing where the path carries them. Without, nothing is held back: messages that can wait
-        /// go as they are made, too, whatever the path carries.
+        /// go as they are made, too, whatever the path carries. A stop then waits behind all that; the robot stands no later than its
+        /// [largest age](crate::RobotConfig::max_age) after the press all the same, for what left before the stop is refused from then on.
         pub fn window(mut self, yes: bool) -> Self {
             self.window = yes;
             self

@@ -145,4 +145,41 @@ mod tests {
             assert!(signal.values.len() == 600_000 && (0.18..0.22).contains(&share), "{length} ms: {share}");
         }
     }
+
+    /// Ten times `length` / `share` is enough for the share of contact, within a third; the first contact begins by 1.5 times `length` × free / `share`.
+    #[test]
+    fn a_run_that_is_as_long_as_advised_has_about_the_share_of_contact_whatever_is_drawn() {
+        let (second, percent) =
+            (Duration::from_secs(1), |percent| Probability::from_fraction(percent / 100.0).unwrap());
+        for (length_ms, share) in [(10, 19.0), (100, 50.0), (400, 19.0), (1_000, 80.0)] {
+            let spec = ContactsSpec {
+                length: Duration::from_millis(length_ms),
+                share: percent(share),
+                changes: Probability::ALWAYS,
+                free_changes: Probability::NEVER,
+            };
+            let rows = (10.0 * length_ms as f64 / (share / 100.0)) as u64;
+            for seed in 1..=50 {
+                let signal =
+                    contacts(&spec, second / 1_000, second / 1_000 * rows, Seed::new(seed).stream("test"));
+                let changes: Vec<bool> =
+                    signal.values.windows(2).map(|pair| (pair[0] - pair[1]).abs() > 0.0).collect();
+                let contact = changes.iter().filter(|change| **change).count() as f64 / rows as f64;
+                assert!(
+                    (contact * 100.0 / share - 1.0).abs() < 1.0 / 3.0,
+                    "{length_ms} ms, {share} %, seed {seed}: {contact}"
+                );
+                let longest = changes.split(|change| !change).map(<[bool]>::len).max().unwrap_or(0) as u64;
+                assert!(
+                    (length_ms..=length_ms * 3 / 2 + 1).contains(&longest),
+                    "{length_ms} ms, seed {seed}: {longest}"
+                );
+                let free = changes.iter().position(|change| *change).expect("a contact") as f64;
+                assert!(
+                    free <= 1.5 * length_ms as f64 * (100.0 - share) / share + 1.0,
+                    "seed {seed}: {free}"
+                );
+            }
+        }
+    }
 }

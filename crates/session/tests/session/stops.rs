@@ -1,7 +1,7 @@
 //! Stops that cannot fail: age, clocks, what is kept, who may let go.
 
-use taut_core::{DropCause, Duration, Transport};
-use taut_link::{Chain, Cut, Delay};
+use taut_core::{Bitrate, Bytes, DropCause, Duration, Transport};
+use taut_link::{Bottleneck, Chain, Cut, Delay, DropTail};
 use taut_session::{
     Answer, Codec, Latch, MotionLimits, OperatorConfig, OperatorEvent, ResumeError, Robot, RobotConfig,
     RobotEvent, RobotState, State, StopCause, patience,
@@ -369,4 +369,34 @@ fn a_robot_that_was_frozen_applies_nothing_that_is_older_than_its_clocks_are_uns
     let (at, why) = stops(&world)[0];
     assert!(at <= at_ms(4_511), "a round trip later the clocks were compared again: {at}");
     assert_eq!((why, world.robot.state()), (StopCause::ClockStepped, RobotState::Paused));
+}
+
+/// Without a window nothing keeps states from filling the path's queue before a stop. What bounds the stop then is the age of motion.
+#[test]
+fn without_a_window_a_stop_behind_a_queue_of_states_costs_the_largest_age_of_motion_at_most() {
+    let mut waited = Vec::new();
+    // Of 1000 states a second somewhat more are made than fit: the later a stop is pressed, the more wait before it.
+    for (rate, after) in [900_000, 860_000, 820_000, 780_000, 740_000, 700_000]
+        .into_iter()
+        .flat_map(|rate| (0..600).step_by(50).map(move |after| (rate, after)))
+    {
+        let queue = DropTail::default().limit_bytes(Bytes::new(10_000_000));
+        let narrow = Bottleneck::new(Bitrate::from_bps(rate), queue);
+        let links = [Chain::new(vec![narrow.into(), Delay::new(MS).into()]), Delay::new(MS).into()];
+        let operator = OperatorConfig::new().window(false).deadline(MS * 10_000);
+        let mut world = World::new(udp, operator, RobotConfig::new(), links, Log::default());
+        world.start();
+        let pressed = world.now + MS * after;
+        world.run_until(pressed);
+        world.emergency_stop();
+        world.run_until(pressed + MS * 3_000);
+        let latest = pressed + MS * 100;
+        let (stopped, why) = stops(&world)[0];
+        assert!(stopped <= latest, "{why:?} at {stopped}, pressed at {pressed}");
+        assert!(world.observer.applied().iter().all(|(at, _)| *at <= latest));
+        if why == StopCause::Emergency {
+            waited.push(stopped - pressed);
+        }
+    }
+    assert!(waited.iter().any(|waited| *waited > MS * 50), "states were before it: {waited:?}");
 }

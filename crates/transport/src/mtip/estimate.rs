@@ -68,6 +68,8 @@ const ONCE: f64 = 0.65;
 pub(super) struct Answers {
     /// From when a packet left to its answer.
     pub(super) delays: Delays,
+    /// The shortest of them, with what the answers waited for others.
+    min_rtt: Duration,
     missing: f64,
     seen: u32,
 }
@@ -78,11 +80,22 @@ const ANSWER_WEIGHT: f64 = 1.0 / 32.0;
 impl Default for Answers {
     /// Before any is known: 1 % is missing.
     fn default() -> Self {
-        Self { delays: Delays::default(), missing: 0.01, seen: 0 }
+        Self { delays: Delays::default(), min_rtt: Duration::MAX, missing: 0.01, seen: 0 }
     }
 }
 
 impl Answers {
+    /// An answer that says that it was held for so long came so long after what it answers left: so much of that is the path's. What was held
+    /// counts as far as it leaves no less than the shortest round trip, which leaves nothing out (RFC 9002 sections 5.2 and 5.3): a peer whose
+    /// clock is wrong makes no path shorter than it is.
+    pub(super) fn sample(&mut self, took: Duration, held: Duration) -> Duration {
+        self.min_rtt = self.min_rtt.min(took);
+        let sample = if took >= self.min_rtt + held { took - held } else { took };
+        self.delays.record(sample);
+        self.record(false);
+        sample
+    }
+
     /// A packet arrived, as is known by its answer or in another way: was its own answer missing?
     pub(super) fn record(&mut self, missing: bool) {
         self.seen = self.seen.saturating_add(1);
@@ -196,6 +209,16 @@ mod tests {
         (0..SAMPLES).for_each(|_| delays.record(ms(5)));
         assert_eq!(delays.quantile(1.0), Some(ms(5)));
         assert!(delays.within(ms(4)) == 0.0 && delays.within(ms(6)) > 0.999);
+    }
+
+    #[test]
+    fn what_an_answer_says_that_it_was_held_leaves_no_less_than_the_shortest_round_trip() {
+        let mut answers = Answers::default();
+        assert_eq!(answers.sample(ms(10), ms(8)), ms(10), "the first is the shortest");
+        assert_eq!(answers.sample(ms(14), ms(4)), ms(10));
+        assert_eq!(answers.sample(ms(14), ms(5)), ms(14), "9 ms is less than any took");
+        assert_eq!(answers.sample(ms(8), Duration::ZERO), ms(8), "the path became shorter");
+        assert_eq!(answers.sample(ms(14), ms(5)), ms(9));
     }
 
     #[test]

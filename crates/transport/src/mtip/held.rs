@@ -58,13 +58,6 @@ impl HeldAnswer {
         left.map(|waits| waits.answer)
     }
 
-    /// The answer that waits to an earlier copy of this message. Once the other copy is answered nobody could tell of which the answer
-    /// speaks.
-    fn pop_before(&mut self, number: u64) -> Option<Answer> {
-        let waits = self.waits.take_if(|waits| (waits.oldest..=waits.answer.number).contains(&number))?;
-        Some(waits.answer)
-    }
-
     /// What waited long enough, or whatever waits.
     fn pop(&mut self, now: Time, whatever: bool) -> Option<Answer> {
         let waits = self.waits.take_if(|waits| whatever || waits.until <= now)?;
@@ -82,10 +75,6 @@ impl Mtip {
     pub(super) fn answer(&mut self, now: Time, place: usize, answer: Answer, hold: Duration, at_once: bool) {
         let path = &mut self.paths[place];
         let id = path.id;
-        if let Some(earlier) = path.held.pop_before(answer.number) {
-            self.post_answer(id, earlier);
-        }
-        let path = &mut self.paths[place];
         if let Some(answer) = path.held.take(now, answer, hold, at_once) {
             self.post_answer(id, answer);
         }
@@ -93,12 +82,15 @@ impl Mtip {
 
     /// Answers that waited for others; `all`: there will be no others.
     pub(super) fn answer_held(&mut self, now: Time, all: bool) {
-        for place in 0..self.paths.len() {
-            let path = &mut self.paths[place];
-            let id = path.id;
-            if let Some(answer) = path.held.pop(now, all) {
-                self.post_answer(id, answer);
-            }
+        (0..self.paths.len()).for_each(|place| self.answer_held_on(now, place, all));
+    }
+
+    /// The same of one path.
+    pub(super) fn answer_held_on(&mut self, now: Time, place: usize, all: bool) {
+        let path = &mut self.paths[place];
+        let id = path.id;
+        if let Some(answer) = path.held.pop(now, all) {
+            self.post_answer(id, answer);
         }
     }
 

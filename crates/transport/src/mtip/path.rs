@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use taut_core::{Duration, PathId, RttEstimator, Time};
+use taut_core::{Duration, PathId, Time};
 use taut_wire::mtip::Hold;
 
 use super::codec::Times;
@@ -268,10 +268,8 @@ impl Path {
             alike && times.is_none_or(|times| times.asked == flight.sent.as_nanos())
         })?;
         let held = times.map_or(Duration::ZERO, Times::held).min(flight.hold);
-        self.newest_round_trip = RttEstimator::without_hold(now.saturating_since(flight.sent), held);
         let answers = if flight.everywhere { &mut self.any } else { &mut self.own };
-        answers.delays.record(self.newest_round_trip);
-        answers.record(false);
+        self.newest_round_trip = answers.sample(now.saturating_since(flight.sent), held);
         Some(flight.sent)
     }
 

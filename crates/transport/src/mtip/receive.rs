@@ -18,27 +18,57 @@ pub(super) struct Receiver {
     seen: Window,
     /// The greatest number that arrived, whatever its verdict: short numbers are of those around it.
     newest: u64,
-    on_path: Vec<(PathId, Window)>,
+    on_path: Vec<OnPath>,
+}
+
+/// What arrived over one path.
+#[derive(Debug)]
+struct OnPath {
+    id: PathId,
+    arrived: Window,
+    /// By how much the newest two numbers were above those before them: by two each where messages alternate between two paths.
+    steps: [u64; 2],
+}
+
+impl OnPath {
+    fn new(id: PathId) -> Self {
+        Self { id, arrived: Window::new(), steps: [1, 1] }
+    }
+
+    /// A message arrived. Is it the next that this path was to bring, as far as is known? A step no longer than both before it leaves out
+    /// what other paths are given, and one that is longer may be a loss.
+    fn record(&mut self, number: u64) -> bool {
+        let Some(step) = (number + 1).checked_sub(self.arrived.next()).filter(|step| *step > 0) else {
+            if self.arrived.is_new(number) {
+                self.arrived.record(number);
+            }
+            return false;
+        };
+        let follows = self.steps.iter().all(|earlier| step <= *earlier);
+        self.steps = [self.steps[1], step];
+        self.arrived.record(number);
+        follows
+    }
 }
 
 impl Receiver {
     /// Of the 64 messages before `number`, those that arrived over this path.
     pub(super) fn before(&mut self, id: PathId, number: u64) -> u64 {
-        self.on_path(id).before(number)
+        self.on_path(id).arrived.before(number)
     }
 
-    fn on_path(&mut self, id: PathId) -> &mut Window {
-        let at = match self.on_path.iter().position(|(other, _)| *other == id) {
+    fn on_path(&mut self, id: PathId) -> &mut OnPath {
+        let at = match self.on_path.iter().position(|path| path.id == id) {
             Some(at) => at,
             None => {
                 if self.on_path.len() == MAX_PATHS {
                     self.on_path.remove(0);
                 }
-                self.on_path.push((id, Window::new()));
+                self.on_path.push(OnPath::new(id));
                 self.on_path.len() - 1
             }
         };
-        &mut self.on_path[at].1
+        &mut self.on_path[at]
     }
 }
 
@@ -195,11 +225,14 @@ impl Mtip {
         };
         let id = self.paths[place].id;
         let on_path = self.receiver.on_path(id);
-        let follows = number == on_path.next();
-        if on_path.is_new(number) {
-            on_path.record(number);
+        let is_repeated = !on_path.arrived.is_new(number);
+        let follows = on_path.record(number);
+        let before = on_path.arrived.before(number);
+        if is_repeated {
+            // Each of two copies on one path has an answer of its own, which names when it left: to one for both the sender would count the
+            // other as lost.
+            self.answer_held_on(now, place, true);
         }
-        let before = on_path.before(number);
         let ack = Answer { verdict, number, elsewhere: false, before, echo, arrived: now, one_way };
         // What tells the sender of a loss or of another order is answered at once (RFC 9000 section 13.2.1), and so is everything once
         // nothing will wake this end to answer it later.

@@ -2,23 +2,28 @@
 
 use taut_core::{Datagram, Duration, Ecn, Message, PathId, Reliability, Transport};
 use taut_transport::mtip::{MtipConfig, Policy};
-use taut_wire::mtip::{Body, Hold, Repr};
+use taut_wire::mtip::{Ack, Body, Hold, Repr};
 
 use crate::harness::{CLIENT, Net, SERVER, Way, at_ms, ms};
 
 /// One that the wire has as it is.
 const HOLD: Duration = Duration::from_micros(4_096);
 
-/// The numbers that the server answers now, and the bits of those before.
-fn answers(net: &mut Net) -> Vec<(u32, u64)> {
+/// What the server answers now.
+fn acks(net: &mut Net) -> Vec<Ack> {
     let (mut said, mut bytes) = (Vec::new(), Vec::new());
     while net.ends[SERVER].poll_transmit(net.now, &mut bytes).is_some() {
         if let Ok(Repr { body: Body::Ack(ack), .. }) = Repr::parse(&bytes) {
-            said.push((ack.number, ack.before));
+            said.push(ack);
         }
         bytes.clear();
     }
     said
+}
+
+/// The numbers that the server answers now, and the bits of those before.
+fn answers(net: &mut Net) -> Vec<(u32, u64)> {
+    acks(net).into_iter().map(|ack| (ack.number, ack.before)).collect()
 }
 
 /// The server gets these messages now, by path and number; the answer to each may wait for so long.
@@ -89,6 +94,45 @@ fn a_number_that_another_path_took_is_a_gap_on_this_one() {
     let mut net = holding();
     arrive(&mut net, HOLD, &[(1, 2), (0, 3)]);
     assert_eq!(numbers(&answers(&mut net)), [2, 3]);
+}
+
+#[test]
+fn numbers_that_alternate_between_two_paths_are_no_gaps_and_a_loss_among_them_is_one() {
+    let mut net = holding();
+    // The first two numbers that are left out may be lost.
+    arrive(&mut net, HOLD, &[(1, 2), (0, 3), (1, 4), (0, 5), (1, 6)]);
+    assert_eq!(numbers(&answers(&mut net)), [2, 3, 4, 5]);
+    arrive(&mut net, HOLD, &[(0, 7), (1, 8), (0, 9), (1, 10), (0, 11)]);
+    assert_eq!(answers(&mut net), [], "each path has every second one");
+    arrive(&mut net, HOLD, &[(1, 14)]);
+    assert_eq!(numbers(&answers(&mut net)), [14], "12 may be missing there");
+    net.ends[SERVER].handle_timeout(net.now + HOLD);
+    assert_eq!(numbers(&answers(&mut net)), [11]);
+}
+
+/// The sender tells two copies on one path apart by when they left.
+#[test]
+fn each_of_two_copies_on_one_path_is_answered_though_the_first_may_wait() {
+    // The second comes right after the first, after others that wait, or before others that do.
+    for (first, others) in [(&[2][..], &[][..]), (&[3, 2], &[]), (&[2, 3], &[]), (&[2], &[3])] {
+        let mut net = holding();
+        let copies = |net: &mut Net, numbers: &[u32]| {
+            numbers.iter().for_each(|number| arrive(net, HOLD, &[(0, *number)]));
+        };
+        copies(&mut net, first);
+        let left_first = net.now.as_nanos();
+        let mut said = acks(&mut net);
+        net.run_until(net.now + Duration::from_micros(200));
+        let left_second = net.now.as_nanos();
+        copies(&mut net, &[2]);
+        copies(&mut net, others);
+        said.extend(acks(&mut net));
+        net.ends[SERVER].handle_timeout(net.now + HOLD);
+        said.extend(acks(&mut net));
+        let echoes = |clock: u64| said.iter().filter(|ack| ack.echo.clock_ns == clock).count();
+        // The answer to 3 speaks for the first copy of 2 where it left before there was another.
+        assert!(echoes(left_first) >= 1 && echoes(left_second) >= 1, "{first:?}, {others:?}: {said:?}");
+    }
 }
 
 #[test]
