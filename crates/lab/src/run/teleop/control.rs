@@ -202,6 +202,7 @@ mod tests {
     use std::collections::VecDeque;
 
     use taut_agent::{CoupledArm, CoupledHand, Measured, OperatorDevice, RobotDevice, SetPoint};
+    use taut_session::MotionLimits;
 
     use super::*;
     use crate::hand::SimulatedHand;
@@ -230,7 +231,7 @@ mod tests {
         let (mut hand, mut arm): (Box<dyn OperatorDevice>, Box<dyn RobotDevice>) = match teleop.law.law() {
             Some(law) => (
                 Box::new(CoupledHand::new(hand, law, servo, period, teleop.device_force)),
-                Box::new(CoupledArm::new(arm, law, servo)),
+                Box::new(CoupledArm::new(arm, law, servo, MotionLimits::new(), teleop.watchdog)),
             ),
             None => (Box::new(hand), Box::new(arm)),
         };
@@ -251,7 +252,7 @@ mod tests {
             }
             let Measured { state, feedback, .. } = arm.measure().unwrap();
             control.arm(now, wide(state.position), wide(state.force));
-            back.push_back(feedback.unwrap_or(state));
+            back.push_back(feedback.map_or(state, |law| law.state));
         }
         control.to_result(teleop).unwrap()
     }
