@@ -172,6 +172,12 @@ pub struct Touch {
 impl Touch {
     /// The hand of the lab: 0.4 kg with the device, 350 N/m, 14 N·s/m.
     pub const HAND: Mass = Mass { mass: 0.4, damping: 14.0, stiffness: 350.0 };
+    /// From light to firm, with the device: 0.15 kg, 2 N·s/m, 70 N/m; [`HAND`](Self::HAND); 0.8 kg, 20 N·s/m, 1 kN/m.
+    pub const GRIPS: [Mass; 3] = [
+        Mass { mass: 0.15, damping: 2.0, stiffness: 70.0 },
+        Self::HAND,
+        Mass { mass: 0.8, damping: 20.0, stiffness: 1_000.0 },
+    ];
     /// The arm of the lab: 0.3 kg, 3 kN/m, 45 N·s/m.
     pub const ARM: Mass = Mass { mass: 0.3, damping: 45.0, stiffness: 3_000.0 };
 
@@ -195,6 +201,24 @@ impl Touch {
         };
         let least = self.crossovers().map(margin).fold(f64::INFINITY, f64::min);
         least.is_finite().then(|| Duration::from_secs_f64(least))
+    }
+
+    /// The stiffness from which on the loop rattles across this round trip, N/m, to a part in a million, with the surface's damping;
+    /// `None` where none up to `most`, N/m, does: the stiffer, the nearer it has to be.
+    pub fn critical_stiffness(&self, round_trip: Duration, most: f64) -> Option<f64> {
+        let rattles = |stiffness: f64| {
+            let touch = Self { surface: Surface { stiffness, ..self.surface }, ..*self };
+            touch.critical_round_trip().is_some_and(|critical| critical <= round_trip)
+        };
+        if !rattles(most) {
+            return None;
+        }
+        let (mut low, mut high) = (0.0, most);
+        while high - low > 1e-6 * high {
+            let middle = f64::midpoint(low, high);
+            *(if rattles(middle) { &mut high } else { &mut low }) = middle;
+        }
+        Some(high)
     }
 
     /// Frequencies where |L| passes 1, rad/s, each to a part in 10¹².
@@ -291,6 +315,15 @@ mod tests {
             critical_ms(Surface { stiffness, damping: 0.0 }).expect("an undamped spring rattles somewhere")
         });
         assert!(all.is_sorted_by(|a, b| a > b), "{all:?}");
+    }
+
+    #[test]
+    fn the_critical_stiffness_is_that_of_which_the_round_trip_is_critical() {
+        let touch = Touch::of(Surface::WALL);
+        let round_trip = touch.critical_round_trip().expect("it rattles somewhere");
+        let found = touch.critical_stiffness(round_trip, 20_000.0).expect("it rattles there");
+        assert!((found / 3_000.0 - 1.0).abs() < 1e-4, "{found} N/m");
+        assert_eq!(touch.critical_stiffness(Duration::from_millis(1), 20_000.0), None);
     }
 
     #[test]
