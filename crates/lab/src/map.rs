@@ -21,9 +21,15 @@ pub const DAMPING: f64 = 10.0;
 pub const RANGE: [f64; 2] = [20.0, 20_000.0];
 /// The border is found to this part of it.
 const PRECISION: f64 = 0.01;
-/// How long the hand rests, and how long it takes before and after that.
-const REST: Duration = Duration::from_secs(20);
-const RUN: Duration = Duration::from_secs(40);
+/// How long the hand rests. Near the border an oscillation fades or grows slowly: as long as it does so and might come to the other side,
+/// the next longer rest is looked at.
+const RESTS: [Duration; 3] = [Duration::from_secs(20), Duration::from_secs(80), Duration::from_secs(320)];
+/// What the run takes before and after that.
+const AROUND: Duration = Duration::from_secs(20);
+/// Grows by less than this from the first half of the rest to the second: it fades.
+const FADES: f64 = 0.9;
+/// Less ripple than this, per cent, is not watched for growth.
+const NO_RIPPLE: f64 = 0.1;
 
 const BASE: &str = "title = \"map\"\nduration = \"40s\"\n[links.wire]\nbetween = [\"operator\", \"robot\"]\nchain = []\n\
     [teleop]\noperator = \"operator\"\nrobot = \"robot\"\ntremor = false\ndevice_force = 40.0\n";
@@ -92,7 +98,7 @@ impl Map {
                     let round_trip = teleop.period * periods as u64;
                     // Sampling and holding take a period, half of one at each end.
                     let line = Line { periods: periods + 1, loss };
-                    let teleop = Teleop { law, rest: REST, ..teleop };
+                    let teleop = Teleop { law, ..teleop };
                     cells.push(Cell { teleop, line, round_trip });
                 }
             }
@@ -131,10 +137,24 @@ impl Cell {
 
     fn is_calm(&self, grip: Mass, stiffness: f64) -> bool {
         let surface = Surface { stiffness: Some(stiffness), damping: Some(DAMPING), friction: Some(0.0) };
-        let teleop =
-            Teleop { grip: grip.into(), environment: Environment::Wall(surface), ..self.teleop.clone() };
-        let touch = touched(&teleop, RUN, self.line, Seed::new(1)).and_then(|result| result.touch);
-        touch.and_then(|touch| touch.calm) == Some(true)
+        let mut is_calm = false;
+        for rest in RESTS {
+            let teleop = Teleop {
+                grip: grip.into(),
+                environment: Environment::Wall(surface),
+                rest,
+                ..self.teleop.clone()
+            };
+            let result = touched(&teleop, rest + AROUND, self.line, Seed::new(1));
+            let Some(touch) = result.and_then(|result| result.touch) else { return false };
+            is_calm = touch.calm == Some(true);
+            let (ripple, growth) = (touch.ripple_percent.unwrap_or_default(), touch.growth.unwrap_or(1.0));
+            let is_settled = if is_calm { growth <= 1.0 || ripple < NO_RIPPLE } else { growth >= FADES };
+            if is_settled {
+                break;
+            }
+        }
+        is_calm
     }
 }
 
