@@ -5,10 +5,12 @@ use taut_control::{
     Vector,
 };
 use taut_core::{Bitrate, Duration, Time};
-use taut_session::motion::Motion;
-use taut_session::{ChannelId, State, StopCause};
+use taut_session::motion::{self, Guard, Motion};
+use taut_session::{ChannelId, MotionLimits, State, StopCause};
 
-use crate::{DeviceFailure, DeviceMessage, Lease, Measured, OperatorDevice, RobotDevice, Sample, SetPoint};
+use crate::{
+    DeviceFailure, DeviceMessage, LawFeedback, Lease, Measured, OperatorDevice, RobotDevice, Sample, SetPoint,
+};
 
 /// A device in the hand, and its end of a law: the robot's must be of the same.
 #[derive(Debug)]
@@ -19,17 +21,20 @@ pub struct CoupledHand<D> {
 
 /// An arm and its end of a law: the operator's must be of the same.
 ///
-/// The law makes a reference of its own of what the operator's end says. Under a [passive](Law::is_passive) law that is no position that
-/// the session's limits have seen: the device must keep limits itself.
+/// Under a [passive](Law::is_passive) law the reference is a sum over time that no guard of the session has seen, and is therefore held
+/// within the same limits here. What is measured and is no finite number stops the arm.
 #[derive(Debug)]
 pub struct CoupledArm<D> {
     device: D,
     end: RobotEnd,
+    /// Of the reference.
+    guard: Guard,
     /// By the count of periods.
     now: Time,
     lease: Lease,
     newest: Option<State>,
     measured: Option<Surroundings>,
+    failure: Option<DeviceFailure>,
 }
 
 impl<D: OperatorDevice> CoupledHand<D> {
@@ -40,10 +45,19 @@ impl<D: OperatorDevice> CoupledHand<D> {
 }
 
 impl<D: RobotDevice> CoupledArm<D> {
-    /// It is led by this servo.
-    pub fn new(device: D, law: Law, servo: Servo) -> Self {
+    /// It is led by this servo, within these limits; what it measured counts for the watchdog's time.
+    pub fn new(device: D, law: Law, servo: Servo, limits: MotionLimits, watchdog: Duration) -> Self {
         let end = RobotEnd::new(law, servo, device.period());
-        Self { device, end, now: Time::ZERO, lease: Lease::default(), newest: None, measured: None }
+        Self {
+            device,
+            end,
+            guard: Guard::new(limits, watchdog),
+            now: Time::ZERO,
+            lease: Lease::default(),
+            newest: None,
+            measured: None,
+            failure: None,
+        }
     }
 
     /// To the reference, for as long as the newest set point allows.
@@ -51,7 +65,25 @@ impl<D: RobotDevice> CoupledArm<D> {
         if self.lease.expire(self.now) {
             self.end.begin_again();
         }
-        let RobotOutput { reference, message, .. } = self.end.step(&self.measured?);
+        let measured = self.measured?;
+        let (guard, now) = (&mut self.guard, self.now);
+        guard.measure(now, &told(&measured.arm));
+        let mut allowed = None;
+        let output = self.end.step_within(&measured, |asked| {
+            allowed = bound(guard, now, asked);
+            allowed
+        });
+        let Some(RobotOutput { reference, message, .. }) = output else {
+            self.refuse();
+            return None;
+        };
+        if !self.end.leads() {
+            self.guard.enable(now);
+        } else if allowed.is_some_and(|allowed| allowed != reference) {
+            // Energy held it back as well: the set point is where it came to.
+            self.guard.measure(now, &told(&reference));
+            self.guard.enable(now);
+        }
         if let (true, Some(newest), Some(due)) = (self.lease.is_enabled(), self.newest, self.lease.due()) {
             let Moved { position, velocity } = reference;
             let state = State { position: single(&position), velocity: single(&velocity), ..newest };
@@ -59,12 +91,46 @@ impl<D: RobotDevice> CoupledArm<D> {
         }
         Some(message)
     }
+
+    /// Nobody knows where the arm is.
+    fn refuse(&mut self) {
+        if self.lease.stop() {
+            self.end.begin_again();
+            self.device.stop(StopCause::Device);
+            self.failure = Some(DeviceFailure::Stopped("what it measures is no finite number".to_owned()));
+        }
+    }
+}
+
+/// Where the reference may be at `now`; `None`: where it is.
+fn bound(guard: &mut Guard, now: Time, asked: Moved) -> Option<Moved> {
+    let wanted = told(&asked);
+    match guard.bound(now, &wanted).ok()? {
+        bounded if bounded == wanted => Some(asked),
+        Motion::State(state) => {
+            Some(Moved { position: wide(&state.position), velocity: wide(&state.velocity) })
+        }
+        _ => None,
+    }
+}
+
+fn told(moved: &Moved) -> Motion {
+    let Moved { position, velocity } = moved;
+    Motion::State(motion::State {
+        position: single(position),
+        velocity: single(velocity),
+        ..motion::State::default()
+    })
 }
 
 impl<D: OperatorDevice> OperatorDevice for CoupledHand<D> {
     fn sample(&mut self, now: Time) -> Option<Sample> {
         let Sample { state, reading } = self.device.sample(now)?;
-        let OperatorOutput { force, message } = self.end.step(&moved(&state));
+        let Some(OperatorOutput { force, message }) = self.end.step(&moved(&state)) else {
+            // What is no finite number the session does not send.
+            self.device.lost();
+            return Some(Sample { state, reading });
+        };
         self.device.feel(now, &State { force: single(&force), ..state });
         let energy = self.end.law().is_passive().then_some(message.energy);
         Some(Sample { state: State { force: single(&force), energy, ..state }, reading })
@@ -73,6 +139,7 @@ impl<D: OperatorDevice> OperatorDevice for CoupledHand<D> {
         self.device.skip(periods)
     }
     fn resumed(&mut self) {
+        self.end.begin_again();
         self.device.resumed();
     }
     fn feel(&mut self, _: Time, state: &State) {
@@ -126,16 +193,17 @@ impl<D: RobotDevice> RobotDevice for CoupledArm<D> {
         self.measured =
             Some(Surroundings { arm: moved(&measured.state), force: wide(&measured.state.force) });
         let said = said.filter(|_| self.end.law().is_passive());
-        let feedback = said.map(|said| State {
+        let state = said.map_or(measured.state, |said| State {
             velocity: single(&said.velocity),
             force: single(&said.force),
             energy: Some(said.energy),
             ..measured.state
         });
-        Some(Measured { feedback, ..measured })
+        let (limited, refused) = (self.end.limited(), self.end.refused());
+        Some(Measured { feedback: Some(LawFeedback { state, limited, refused }), ..measured })
     }
     fn failure(&mut self) -> Option<DeviceFailure> {
-        self.device.failure()
+        self.failure.take().or_else(|| self.device.failure())
     }
 }
 
@@ -157,108 +225,4 @@ fn single(vector: &Vector) -> [f32; 3] {
 }
 
 #[cfg(test)]
-mod tests {
-    use taut_control::Wave;
-
-    use super::*;
-
-    const MS: Duration = Duration::from_millis(1);
-    const SERVO: Servo = Servo { stiffness: 3_000.0, damping: 45.0 };
-
-    /// An arm that goes where it is told, at once.
-    #[derive(Default)]
-    struct Obedient {
-        state: Option<State>,
-        told: u32,
-        stops: u32,
-    }
-
-    impl RobotDevice for Obedient {
-        fn period(&self) -> Duration {
-            MS
-        }
-        fn enable(&mut self) -> Result<(), DeviceFailure> {
-            Ok(())
-        }
-        fn apply(&mut self, point: &SetPoint) -> bool {
-            (self.state, self.told) = (Some(point.state), self.told + 1);
-            true
-        }
-        fn drive(&mut self, _: ChannelId, _: &Motion, _: Duration) -> bool {
-            false
-        }
-        fn stop(&mut self, _: StopCause) {
-            self.stops += 1;
-        }
-        fn measure(&mut self) -> Option<Measured> {
-            let state = self.state.unwrap_or(State::at(Time::ZERO));
-            Some(Measured { state, controller_force: None, feedback: None })
-        }
-        fn receive(&mut self, _: ChannelId, _: Option<Duration>, _: &[u8]) {}
-        fn limit_bitrate(&mut self, _: Bitrate) {}
-        fn poll_message(&mut self) -> Option<DeviceMessage> {
-            None
-        }
-        fn feeds_back(&mut self) -> bool {
-            true
-        }
-        fn failure(&mut self) -> Option<DeviceFailure> {
-            None
-        }
-        fn lease(&self) -> bool {
-            true
-        }
-        fn stiffness(&self) -> Option<f32> {
-            None
-        }
-        fn limit_force(&mut self, _: f32) -> bool {
-            true
-        }
-        fn is_real(&self) -> bool {
-            false
-        }
-    }
-
-    /// One that moves by waves, and how often it is told where to go in so many periods.
-    fn moving() -> CoupledArm<Obedient> {
-        let mut arm = CoupledArm::new(Obedient::default(), Law::Wave(Wave::default()), SERVO);
-        arm.measure();
-        arm.enable().unwrap();
-        let state = State { velocity: [0.1, 0.0, 0.0], energy: Some(0.01), ..State::at(Time::ZERO) };
-        assert!(arm.apply(&SetPoint { state, lease: MS * 20 }));
-        arm
-    }
-
-    fn told(arm: &mut CoupledArm<Obedient>, periods: u32) -> u32 {
-        let before = arm.device.told;
-        (0..periods).for_each(|_| assert!(arm.measure().is_some()));
-        arm.device.told - before
-    }
-
-    #[test]
-    fn an_arm_is_led_between_set_points_for_its_lease_and_no_longer() {
-        let mut arm = moving();
-        assert_eq!(told(&mut arm, 19), 19);
-        assert!(arm.device.state.is_some_and(|state| state.position[0] > 0.0), "it moves");
-        assert!(told(&mut arm, 100) <= 1, "nothing leads it when nothing more is heard");
-        let state = State { energy: Some(0.02), ..State::at(Time::ZERO) };
-        assert!(!arm.apply(&SetPoint { state, lease: MS * 20 }), "nobody enabled it again");
-    }
-
-    #[test]
-    fn a_stop_reaches_the_device_and_nothing_leads_it_until_it_is_enabled() {
-        let mut arm = moving();
-        assert_eq!(told(&mut arm, 5), 5);
-        arm.stop(StopCause::Watchdog);
-        assert_eq!((arm.device.stops, told(&mut arm, 50)), (1, 0));
-        arm.enable().unwrap();
-        assert_eq!(told(&mut arm, 50), 0, "what was heard before the stop is gone");
-    }
-
-    #[test]
-    fn what_goes_back_under_a_passive_law_says_its_energy() {
-        let mut arm = moving();
-        let feedback = arm.measure().and_then(|measured| measured.feedback);
-        assert!(feedback.is_some_and(|state| state.energy.is_some()));
-    }
-}
+mod tests;

@@ -106,8 +106,19 @@ pub struct Measured {
     pub state: State,
     /// The force that its controller makes, N; `None` where nobody measures it.
     pub controller_force: Option<[f32; 3]>,
-    /// What goes back to the operator in place of `state`, where a [control law](crate::CoupledArm) says so.
-    pub feedback: Option<State>,
+    /// Where the device is under a [control law](crate::CoupledArm).
+    pub feedback: Option<LawFeedback>,
+}
+
+/// What a control law says of a device that it leads.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LawFeedback {
+    /// What goes back to the operator in place of what was measured.
+    pub state: State,
+    /// Periods so far in which the limits held its reference back.
+    pub limited: u64,
+    /// Periods and set points so far that it refused, for a number was not finite.
+    pub refused: u64,
 }
 
 /// Why a device does not do what it is told.

@@ -118,7 +118,8 @@ pub use clutch::{Clutch, Grip, LEASH, Rate, RateInput, Relative};
 pub use conversation::{Conversation, Refused, Trouble};
 pub use coupled::{CoupledArm, CoupledHand};
 pub use device::{
-    DeviceFailure, DeviceMessage, Measured, OperatorDevice, Playback, RobotDevice, Sample, SetPoint,
+    DeviceFailure, DeviceMessage, LawFeedback, Measured, OperatorDevice, Playback, RobotDevice, Sample,
+    SetPoint,
 };
 pub use lease::Lease;
 pub use observer::{Observed, SessionObserver, Watched};

@@ -35,6 +35,7 @@ mod last_stop;
 mod lines;
 #[cfg(feature = "manual")]
 mod manual;
+mod map;
 #[cfg(feature = "sockets")]
 mod metrics;
 #[cfg(feature = "sockets")]
@@ -93,6 +94,8 @@ enum Command {
     Run(run::Arguments),
     /// Answer from the closed-form model, at once
     Plan(plan::Arguments),
+    /// The stiffest wall that stays calm in the hand, over round trip, loss and control law
+    Map(map::Arguments),
     /// Which transport and settings for a network, from what was measured, and why
     Recommend(Box<recommend::Arguments>),
     /// Measure what recommendations rest on, or check it
@@ -272,6 +275,7 @@ fn obey(command: Command) -> Ended {
     match command {
         Command::Run(arguments) => run::run(&arguments),
         Command::Plan(arguments) => plan::plan(&arguments),
+        Command::Map(arguments) => map::map(&arguments),
         Command::Recommend(arguments) => recommend::recommend(&arguments),
         Command::Evidence(arguments) => recommend::evidence(&arguments),
         Command::Trace(command) => trace::trace(&command),

@@ -29,8 +29,8 @@
 //! let mut operator = OperatorEnd::new(law, servo, period);
 //! let mut robot = RobotEnd::new(law, servo, period);
 //! let hand = Motion { position: [0.001, 0.0, 0.0], velocity: [0.1, 0.0, 0.0] };
-//! robot.receive(&operator.step(&hand).message);
-//! let moved = robot.step(&Surroundings::default());
+//! robot.receive(&operator.step(&hand).expect("numbers").message);
+//! let moved = robot.step(&Surroundings::default()).expect("numbers");
 //! assert!(moved.reference.velocity[0] > 0.0);
 //! ```
 

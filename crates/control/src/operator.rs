@@ -29,6 +29,7 @@ pub struct OperatorEnd {
     heard: Option<Message>,
     /// The wave that arrives, after the filter, √W.
     arriving: Vector,
+    refused: u64,
 }
 
 impl OperatorEnd {
@@ -42,6 +43,7 @@ impl OperatorEnd {
             reserve: Reserve::new(law.reserve()),
             heard: None,
             arriving: [0.0; 3],
+            refused: 0,
         }
     }
 
@@ -56,11 +58,26 @@ impl OperatorEnd {
         self.law
     }
 
-    /// A message of the robot's end came. One that is no finite number, or older than another, changes nothing.
+    /// Messages and steps that were refused, for a number of theirs is not finite.
+    pub const fn refused(&self) -> u64 {
+        self.refused
+    }
+
+    /// A message of the robot's end came. One that is no finite number is [refused](Self::refused), and one that is older than another
+    /// changes nothing.
     pub fn receive(&mut self, message: &Message) {
-        if message.is_finite() && self.reserve.is_told(message) {
+        if !message.is_finite() {
+            self.refused += 1;
+        } else if self.reserve.is_told(message) {
             self.heard = Some(*message);
         }
+    }
+
+    /// Motion begins anew, perhaps with another robot: no wave is stored, and the books of energy start from the reserve and from the
+    /// first message that is heard. No message from before may come after this.
+    pub const fn begin_again(&mut self) {
+        self.lost();
+        self.reserve.begin_again();
     }
 
     /// Nothing fresh is known of the robot: the hand is let go of, until it is.
@@ -69,8 +86,19 @@ impl OperatorEnd {
         self.arriving = [0.0; 3];
     }
 
-    /// One period passes, at the end of which this is measured of the hand.
-    pub fn step(&mut self, hand: &Motion) -> OperatorOutput {
+    /// One period passes, at the end of which this is measured of the hand. `None`, and [refused](Self::refused): a number is not finite
+    /// or led to one, nothing changes, and the hand is to be let go of.
+    pub fn step(&mut self, hand: &Motion) -> Option<OperatorOutput> {
+        let before = *self;
+        let output = self.advance(hand);
+        if output.message.is_finite() {
+            return Some(output);
+        }
+        *self = Self { refused: before.refused + 1, ..before };
+        None
+    }
+
+    fn advance(&mut self, hand: &Motion) -> OperatorOutput {
         let asked = match (self.law, self.heard) {
             (Law::Wave(wave), heard) => {
                 // Without news no wave arrives, and the line is a damper.

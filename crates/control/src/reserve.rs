@@ -5,12 +5,12 @@ use crate::Message;
 /// What came into the channel at the other end, as far as known, less what was given here; and what was put in here.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reserve {
-    /// J, at least 0.
+    /// J, to begin with.
+    initial: f64,
+    /// J, at least 0, and no more than twice what it began with: what piled up in quiet times would hide an oscillation later.
     left: f64,
-    /// More than so much, J, is let go: what piled up in quiet times would hide an oscillation later.
-    most: f64,
-    /// The most that the other end said it put in, J.
-    told: f64,
+    /// The most that the other end said it put in, J; none since the books began.
+    told: Option<f64>,
     /// Put in here, J.
     put_in: f64,
 }
@@ -18,15 +18,21 @@ pub(crate) struct Reserve {
 impl Reserve {
     /// So many joules to begin with.
     pub(crate) const fn new(initial: f64) -> Self {
-        Self { left: initial, most: 2.0 * initial, told: 0.0, put_in: 0.0 }
+        Self { initial, left: initial, told: None, put_in: 0.0 }
+    }
+
+    /// The books begin anew: what the other end says next is where its account begins. An end that was started again counts from 0.
+    pub(crate) const fn begin_again(&mut self) {
+        (self.left, self.told) = (self.initial, None);
     }
 
     /// The other end says what it put in. Is the message at least as new as all before it?
     pub(crate) fn is_told(&mut self, message: &Message) -> bool {
-        let is_new = message.energy >= self.told;
+        let told = self.told.unwrap_or(message.energy);
+        let is_new = message.energy >= told;
         if is_new {
-            self.left = (self.left + message.energy - self.told).min(self.most);
-            self.told = message.energy;
+            self.left = (self.left + message.energy - told).min(2.0 * self.initial);
+            self.told = Some(message.energy);
         }
         is_new
     }

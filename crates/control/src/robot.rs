@@ -43,6 +43,8 @@ pub struct RobotEnd {
     /// Over time: of all waves that arrived, and of the forces on the hand that were heard of.
     arrived: Option<Vector>,
     pushed: Vector,
+    limited: u64,
+    refused: u64,
 }
 
 impl RobotEnd {
@@ -58,6 +60,8 @@ impl RobotEnd {
             arriving: [0.0; 3],
             arrived: None,
             pushed: [0.0; 3],
+            limited: 0,
+            refused: 0,
         }
     }
 
@@ -66,24 +70,74 @@ impl RobotEnd {
         self.law
     }
 
-    /// A message of the operator's end came. One that is no finite number, or older than another, changes nothing.
+    /// Is there a reference that the law carries on from? Never of a law that is not [passive](Law::is_passive).
+    pub const fn leads(&self) -> bool {
+        self.reference.is_some()
+    }
+
+    /// Steps in which the reference was held back by the caller's limits.
+    pub const fn limited(&self) -> u64 {
+        self.limited
+    }
+
+    /// Messages and steps that were refused, for a number of theirs is not finite.
+    pub const fn refused(&self) -> u64 {
+        self.refused
+    }
+
+    /// A message of the operator's end came. One that is no finite number is [refused](Self::refused), and one that is older than another
+    /// changes nothing.
     pub fn receive(&mut self, message: &Message) {
-        if message.is_finite() && self.reserve.is_told(message) {
+        if !message.is_finite() {
+            self.refused += 1;
+        } else if self.reserve.is_told(message) {
             self.heard = Some(*message);
         }
     }
 
-    /// The arm stopped by itself: the next reference begins where the arm will be then. What was heard of energy stays known.
+    /// The arm stopped by itself, or motion begins anew, perhaps with another operator: no wave is stored, the next reference begins
+    /// where the arm will be then, and the books of energy start from the reserve and from the first message that is heard. No message
+    /// from before may come after this.
     pub const fn begin_again(&mut self) {
         (self.heard, self.reference, self.arrived) = (None, None, None);
         (self.arriving, self.pushed) = ([0.0; 3], [0.0; 3]);
+        self.reserve.begin_again();
+    }
+
+    /// As [`step_within`](Self::step_within), without limits.
+    pub fn step(&mut self, measured: &Surroundings) -> Option<RobotOutput> {
+        self.step_within(measured, Some)
     }
 
     /// One period passes, at the end of which this is measured. Before anything was heard the arm is to stay.
-    pub fn step(&mut self, measured: &Surroundings) -> RobotOutput {
+    ///
+    /// The reference of a [passive](Law::is_passive) law is a sum over time that nobody sent, so that no limits on what is heard hold for
+    /// it. `limits` brings the next one to where it may be, or says that it is to stay; the law goes on from there, and neither energy nor drift counts what it wanted
+    /// beyond: there is nothing to unwind. Held back by energy as well, the reference ends between the last one and that.
+    ///
+    /// `None`, and [refused](Self::refused): a number is not finite or led to one, nothing changes, and the arm is to be stopped.
+    pub fn step_within(
+        &mut self,
+        measured: &Surroundings,
+        limits: impl FnOnce(Motion) -> Option<Motion>,
+    ) -> Option<RobotOutput> {
+        let before = *self;
+        let output = self.advance(measured, limits);
+        if output.is_finite() {
+            return Some(output);
+        }
+        *self = Self { refused: before.refused + 1, ..before };
+        None
+    }
+
+    fn advance(
+        &mut self,
+        measured: &Surroundings,
+        limits: impl FnOnce(Motion) -> Option<Motion>,
+    ) -> RobotOutput {
         let Surroundings { arm, force } = measured;
         let coupling = Coupling::new(self.reference.unwrap_or(arm.position), arm, &self.servo, self.period);
-        let velocity = match (self.law, self.heard) {
+        let wanted = match (self.law, self.heard) {
             (_, None) => return self.stay(arm, force),
             (Law::PositionForce | Law::PositionPosition, Some(heard)) => {
                 let Message { position, velocity, .. } = heard;
@@ -95,9 +149,12 @@ impl RobotEnd {
             (Law::Wave(wave), Some(heard)) => self.wave(&wave, &heard, &coupling),
             (Law::Tdpa(tdpa), Some(heard)) => self.damped(&tdpa, &heard, &coupling),
         };
+        let asked = Motion { position: plus(&coupling.reference, self.period, &wanted), velocity: wanted };
+        let reference = self.limit(&asked, &coupling, limits);
+        let velocity = if reference == asked { wanted } else { coupling.velocity_to(&reference.position) };
         let servo_force = coupling.force(&velocity);
+        self.settle(&velocity, &servo_force, &coupling);
         self.account(&velocity, &servo_force);
-        let reference = Motion { position: plus(&coupling.reference, self.period, &velocity), velocity };
         self.reference = Some(reference.position);
         let message = Message {
             position: arm.position,
@@ -106,6 +163,42 @@ impl RobotEnd {
             energy: self.reserve.put_in(),
         };
         RobotOutput { reference, servo_force, message }
+    }
+
+    /// The reference that `limits` allow, and that costs no more than what there is.
+    fn limit(
+        &mut self,
+        asked: &Motion,
+        coupling: &Coupling,
+        limits: impl FnOnce(Motion) -> Option<Motion>,
+    ) -> Motion {
+        let stays = Motion { position: coupling.reference, velocity: [0.0; 3] };
+        let allowed = limits(*asked).unwrap_or(stays);
+        if allowed == *asked {
+            return allowed;
+        }
+        self.limited += 1;
+        let joules = match self.law {
+            Law::Wave(_) => wave_energy(&self.arriving, self.period),
+            _ => self.reserve.left(),
+        };
+        let velocity = coupling.velocity_to(&allowed.position);
+        let share = coupling.affordable(&velocity, joules / self.period);
+        if share >= 1.0 {
+            return allowed;
+        }
+        let velocity = times(share, &velocity);
+        Motion { position: plus(&coupling.reference, self.period, &velocity), velocity }
+    }
+
+    /// Of waves, what arrived is what moved the reference: what its limits held back did not.
+    fn settle(&mut self, velocity: &Vector, force: &Vector, coupling: &Coupling) {
+        if let Law::Wave(Wave { impedance: b, .. }) = self.law {
+            let root = (2.0 * b).sqrt();
+            let arrived = self.arrived.unwrap_or_else(|| times(b / root, &coupling.reference));
+            let moved = times(root.recip(), &plus(force, b, velocity));
+            self.arrived = Some(plus(&arrived, self.period, &moved));
+        }
     }
 
     fn stay(&self, arm: &Motion, force: &Vector) -> RobotOutput {
@@ -129,7 +222,6 @@ impl RobotEnd {
         let wanted = plus(&wave.of_operator(heard), wave.correction.as_secs_f64().recip(), &drift);
         let filtered = filtered(&self.arriving, &wanted, wave.filter, self.period);
         self.arriving = affordable(&filtered, self.reserve.left(), self.period);
-        self.arrived = Some(plus(&arrived, self.period, &self.arriving));
         times((b + coupling.slope).recip(), &plus(&times(root, &self.arriving), -1.0, &coupling.at_rest))
     }
 
@@ -165,6 +257,14 @@ impl RobotEnd {
     }
 }
 
+impl RobotOutput {
+    fn is_finite(&self) -> bool {
+        let Motion { position, velocity } = &self.reference;
+        let numbers = position.iter().chain(velocity).chain(&self.servo_force);
+        self.message.is_finite() && numbers.copied().all(f64::is_finite)
+    }
+}
+
 impl Servo {
     fn force(&self, reference: &Motion, arm: &Motion) -> Vector {
         std::array::from_fn(|axis| {
@@ -181,15 +281,33 @@ struct Coupling {
     at_rest: Vector,
     /// N·s/m.
     slope: f64,
+    /// s.
+    period: f64,
 }
 
 impl Coupling {
     fn new(reference: Vector, arm: &Motion, servo: &Servo, period: f64) -> Self {
         let at_rest = servo.force(&Motion { position: reference, velocity: [0.0; 3] }, arm);
-        Self { reference, at_rest, slope: servo.damping + servo.stiffness * period }
+        Self { reference, at_rest, slope: servo.damping + servo.stiffness * period, period }
     }
 
     fn force(&self, velocity: &Vector) -> Vector {
         plus(&self.at_rest, self.slope, velocity)
+    }
+
+    /// With which the reference is there at the end of the period.
+    fn velocity_to(&self, position: &Vector) -> Vector {
+        times(self.period.recip(), &plus(position, -1.0, &self.reference))
+    }
+
+    /// The share of this velocity, 0 to 1, that gives no more than so many watts, at least 0.
+    fn affordable(&self, velocity: &Vector, watts: f64) -> f64 {
+        if dot(&self.force(velocity), velocity) <= watts {
+            return 1.0;
+        }
+        // Of the share s the power is s a·v + s² c v².
+        let (lean, square) = (dot(&self.at_rest, velocity), self.slope * dot(velocity, velocity));
+        let share = ((lean * lean + 4.0 * square * watts).sqrt() - lean) / (2.0 * square);
+        share.clamp(0.0, 1.0)
     }
 }

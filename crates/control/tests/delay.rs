@@ -45,11 +45,11 @@ impl Teleoperator {
 
     /// One period, with the arm as `measured` says of the reference that it was given before.
     fn step(&mut self, hand: &Motion, measured: &Surroundings) -> (OperatorOutput, RobotOutput) {
-        let felt = self.operator.step(hand);
+        let felt = self.operator.step(hand).expect("numbers");
         if let Some(message) = self.there.pass(felt.message) {
             self.robot.receive(&message);
         }
-        let moved = self.robot.step(measured);
+        let moved = self.robot.step(measured).expect("numbers");
         if let Some(message) = self.back.pass(moved.message) {
             self.operator.receive(&message);
         }
@@ -95,7 +95,7 @@ fn a_matched_line_reflects_nothing_of_the_first_wave() {
         let mut robot =
             RobotEnd::new(Law::Wave(wave), Servo { stiffness: 1e-9, ..SERVO }, Duration::from_millis(1));
         robot.receive(&Message { velocity: along(0.1), ..Message::default() });
-        let Message { velocity, force, .. } = robot.step(&Surroundings::default()).message;
+        let Message { velocity, force, .. } = robot.step(&Surroundings::default()).unwrap().message;
         (impedance * velocity[0] + force[0]) / (2.0 * impedance).sqrt()
     };
     assert!(reflected(SERVO.damping).abs() < 1e-12);
@@ -185,11 +185,11 @@ fn a_passive_law_lets_an_arm_drift_no_further_than_it_makes_up_for() {
         for step in 0..6_000u32 {
             let at = |step: u32| 0.03 * (f64::from(step.min(3_000)) / 300.0).sin();
             let velocity = along((at(step + 1) - at(step)) / 0.001);
-            let felt = operator.step(&Motion { position: along(at(step + 1)), velocity });
+            let felt = operator.step(&Motion { position: along(at(step + 1)), velocity }).unwrap();
             if step % 3 != 0 {
                 robot.receive(&felt.message);
             }
-            let moved = robot.step(&Surroundings { arm, force: [0.0; 3] });
+            let moved = robot.step(&Surroundings { arm, force: [0.0; 3] }).unwrap();
             arm = moved.reference;
             operator.receive(&moved.message);
         }

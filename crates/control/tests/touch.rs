@@ -87,11 +87,12 @@ fn press(law: Law, grip: &Grip, wall: f64, round_trip: u64, jitter: u64) -> Pres
     for now in 0..10_000u64 {
         let intent = 0.02 * (now as f64 / 500.0).min(1.0);
         back.arrived(now).iter().for_each(|message| operator.receive(message));
-        let output = operator.step(&hand.measured());
+        let output = operator.step(&hand.measured()).expect("numbers");
         let felt = output.force[0];
         there.send(now, output.message);
         there.arrived(now).iter().for_each(|message| robot.receive(message));
-        let moved = robot.step(&Surroundings { arm: arm.measured(), force: [met, 0.0, 0.0] });
+        let moved =
+            robot.step(&Surroundings { arm: arm.measured(), force: [met, 0.0, 0.0] }).expect("numbers");
         back.send(now, moved.message);
         let Motion { position, velocity } = moved.reference;
         for _ in 0..SUBSTEPS {

@@ -102,6 +102,8 @@ fn robot(note: &RobotNote) -> Option<Told> {
                 ("controller_force_n", json!(report.controller_force)),
                 ("controller_force_max_n", json!(report.controller_force_max)),
                 ("not_applied", json!(report.not_applied)),
+                ("law_limited", json!(report.law_limited)),
+                ("law_refused", json!(report.law_refused)),
             ];
             ("device", more)
         }

@@ -5,11 +5,12 @@
 
 use taut_agent::{DeviceMessage, OperatorDevice, Sample};
 use taut_core::{Bitrate, Duration, Probability, Rng, Seed, Time};
+use taut_qos::touch::{Mass, Touch};
 use taut_session::{ChannelId, Direction, Priority, State};
 
 use crate::demo::Vector;
 use crate::demo::operator::{Intention, Operator as Person};
-use crate::demo::plant::{Body, PlantConfig};
+use crate::demo::plant::Body;
 use crate::generator::Generators;
 use crate::hold::{self, Transition};
 use crate::scenario::Teleop;
@@ -32,6 +33,7 @@ pub struct SimulatedHand {
     /// What the device pushes the hand with, N; at most `limit`.
     force: Vector,
     limit: f64,
+    grip: Mass,
     /// Between two samples.
     period: Duration,
     priority: Priority,
@@ -52,7 +54,7 @@ impl SimulatedHand {
     pub fn of_run(teleop: &Teleop, seed: Seed) -> Self {
         let hand = Self::of(intention(teleop, seed), seed, teleop.period, teleop.device_force);
         let generators = Generators::new(teleop, seed, Direction::ToRobot);
-        Self { high: teleop.high, generators, ..hand }
+        Self { high: teleop.high, grip: teleop.grip.mass(), generators, ..hand }
     }
 
     fn of(intention: Intention, seed: Seed, period: Duration, limit: f64) -> Self {
@@ -61,6 +63,7 @@ impl SimulatedHand {
             intention,
             force: [0.0; 3],
             limit,
+            grip: Touch::HAND,
             period,
             priority: Priority::Normal,
             high: Probability::default(),
@@ -90,17 +93,16 @@ impl SimulatedHand {
 
     /// One period passes; how urgent the state after it is.
     fn pass(&mut self) -> Priority {
-        let config = PlantConfig::default();
+        let Mass { mass, damping, stiffness } = self.grip;
         let (steps, seconds) = hold::steps(self.period);
-        let [stiffness, damping] = [config.hand_stiffness, config.hand_damping];
-        let held = Transition::new(stiffness / config.leader_mass, damping / config.leader_mass, seconds);
+        let held = Transition::new(stiffness / mass, damping / mass, seconds);
         for _ in 0..steps {
             let intent = self.intention.pass(seconds);
             for axis in 0..3 {
                 let pull = stiffness * intent.position[axis] + damping * intent.velocity[axis];
                 let force = pull + intent.tremor[axis] + self.force[axis];
                 let (position, velocity) = (&mut self.body.position[axis], &mut self.body.velocity[axis]);
-                [*position, *velocity] = held.after(*position, *velocity, force / config.leader_mass);
+                [*position, *velocity] = held.after(*position, *velocity, force / mass);
             }
         }
         if self.high.sample(&mut self.priorities) { Priority::High } else { self.priority }

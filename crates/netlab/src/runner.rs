@@ -26,6 +26,7 @@ use taut_lab::run::{
 };
 use taut_lab::scenario::{Commands, Scenario, Session, TcpSpec, Teleop, TransportSpec};
 use taut_report::result::RunResult;
+use taut_session::MotionLimits;
 use taut_transport::identity::{Identity, Trust};
 
 use crate::between::Network;
@@ -381,7 +382,13 @@ impl Setup<'_> {
             Job::Teleop(teleop) => {
                 let arm = SimulatedArm::of_run(teleop, self.seed, SimulatedRobot::REST);
                 let arm: Arm = match teleop.law.law() {
-                    Some(law) => Box::new(CoupledArm::new(arm, law, SimulatedRobot::SERVO)),
+                    Some(law) => Box::new(CoupledArm::new(
+                        arm,
+                        law,
+                        SimulatedRobot::SERVO,
+                        MotionLimits::new(),
+                        teleop.watchdog,
+                    )),
                     None => Box::new(arm),
                 };
                 (arm, settings::robot(teleop))

@@ -13,6 +13,7 @@
 //! frequency, at one of the frequencies where |L| is 1 (Nyquist's criterion: Åström, Murray, *Feedback Systems*, 2008, section 9.3).
 //! Where |L| never reaches 1, no delay makes it rattle.
 
+use std::f64::consts::TAU;
 use std::fmt;
 use std::str::FromStr;
 
@@ -172,6 +173,12 @@ pub struct Touch {
 impl Touch {
     /// The hand of the lab: 0.4 kg with the device, 350 N/m, 14 N·s/m.
     pub const HAND: Mass = Mass { mass: 0.4, damping: 14.0, stiffness: 350.0 };
+    /// From light to firm, with the device: 0.15 kg, 2 N·s/m, 70 N/m; [`HAND`](Self::HAND); 0.8 kg, 20 N·s/m, 1 kN/m.
+    pub const GRIPS: [Mass; 3] = [
+        Mass { mass: 0.15, damping: 2.0, stiffness: 70.0 },
+        Self::HAND,
+        Mass { mass: 0.8, damping: 20.0, stiffness: 1_000.0 },
+    ];
     /// The arm of the lab: 0.3 kg, 3 kN/m, 45 N·s/m.
     pub const ARM: Mass = Mass { mass: 0.3, damping: 45.0, stiffness: 3_000.0 };
 
@@ -180,25 +187,61 @@ impl Touch {
         Self { hand: Self::HAND, arm: Self::ARM, surface }
     }
 
-    /// The round trip from which on the loop rattles: from the making of a position until the force that it met is on the hand.
+    /// The shortest round trip with which the loop rattles ([across a longer one](Self::is_stable_across) it may be calm again): from the making of a position until the force that it met is on the hand.
     /// What sampling and holding take at the two ends is not in it, half a period each. Zero where it rattles without delay; `None`
     /// where it never does.
     pub fn critical_round_trip(&self) -> Option<Duration> {
         if !self.is_stable_without_delay() {
             return Some(Duration::ZERO);
         }
-        let margin = |omega: f64| {
-            let [re, im] = self.open_loop(omega);
-            let phase = libm::atan2(im, re) + std::f64::consts::PI;
-            // At −π the margin is a whole turn or none, which are both on the border.
-            phase / omega
-        };
-        let least = self.crossovers().map(margin).fold(f64::INFINITY, f64::min);
+        let delay = |Crossover { omega, .. }| self.margin(omega) / omega;
+        let least = self.crossovers().map(delay).fold(f64::INFINITY, f64::min);
         least.is_finite().then(|| Duration::from_secs_f64(least))
     }
 
+    /// The least stiffness with which the loop rattles across this round trip, N/m, to a part in a million, with the surface's damping;
+    /// `None` where none up to `most`, N/m, does. It is looked for in steps of a fiftieth.
+    pub fn critical_stiffness(&self, round_trip: Duration, most: f64) -> Option<f64> {
+        const RATIO: f64 = 1.02;
+        let rattles = |stiffness: f64| {
+            let surface = Surface { stiffness, ..self.surface };
+            !Self { surface, ..*self }.is_stable_across(round_trip)
+        };
+        let tried = std::iter::successors(Some(1.0), |stiffness| Some(stiffness * RATIO));
+        let mut high =
+            tried.take_while(|stiffness| *stiffness < most).chain([most]).find(|it| rattles(*it))?;
+        let mut low = if high > 1.0 { high / RATIO } else { 0.0 };
+        while high - low > 1e-6 * high {
+            let middle = f64::midpoint(low, high);
+            *(if rattles(middle) { &mut high } else { &mut low }) = middle;
+        }
+        Some(high)
+    }
+
+    /// Has 1 + L e^(−sT) = 0 all its roots on the left? A loop that a short round trip makes rattle may be calm across a longer one, where
+    /// |L| is above 1 near a resonance alone. As T grows, roots cross the imaginary axis at the frequencies where |L| is 1, whenever the
+    /// phase is −π once more: to the right where |L| falls with the frequency, to the left where it rises (Walton, Marshall, *Direct
+    /// method for TDS stability analysis*, IEE Proceedings D 134(2), 1987).
+    pub fn is_stable_across(&self, round_trip: Duration) -> bool {
+        let delay = round_trip.as_secs_f64();
+        let crossed = |crossover: Crossover| {
+            let Crossover { omega, falls } = crossover;
+            let times = (omega * delay - self.margin(omega)) / TAU;
+            let times = if times < 0.0 { 0.0 } else { times.floor() + 1.0 };
+            if falls { times } else { -times }
+        };
+        self.is_stable_without_delay() && self.crossovers().map(crossed).sum::<f64>() < 0.5
+    }
+
+    /// The phase that is left until −π, from 0 to a turn.
+    fn margin(&self, omega: f64) -> f64 {
+        let [re, im] = self.open_loop(omega);
+        // At −π the margin is a whole turn or none, which are both on the border.
+        libm::atan2(im, re) + std::f64::consts::PI
+    }
+
     /// Frequencies where |L| passes 1, rad/s, each to a part in 10¹².
-    fn crossovers(&self) -> impl Iterator<Item = f64> {
+    fn crossovers(&self) -> impl Iterator<Item = Crossover> {
         /// Beyond every resonance of what is held in a hand.
         const RANGE: [f64; 2] = [0.01, 1e5];
         const RATIO: f64 = 1.001;
@@ -217,7 +260,7 @@ impl Touch {
                 let middle = (low * high).sqrt();
                 *(if exceeds(middle) == at_low { &mut low } else { &mut high }) = middle;
             }
-            Some(low)
+            Some(Crossover { omega: low, falls: at_low })
         })
     }
 
@@ -253,6 +296,13 @@ impl Touch {
         let minor = third * second - fourth * first;
         [fourth, third, zeroth, minor, minor * first - third * third * zeroth].iter().all(|each| *each > 0.0)
     }
+}
+
+/// A frequency at which |L| is 1, rad/s, and whether it falls there.
+#[derive(Clone, Copy)]
+struct Crossover {
+    omega: f64,
+    falls: bool,
 }
 
 /// Of two complex numbers.
@@ -294,6 +344,27 @@ mod tests {
     }
 
     #[test]
+    fn the_critical_stiffness_is_that_of_which_the_round_trip_is_critical() {
+        let touch = Touch::of(Surface::WALL);
+        let round_trip = touch.critical_round_trip().expect("it rattles somewhere");
+        let found = touch.critical_stiffness(round_trip, 20_000.0).expect("it rattles there");
+        assert!((found / 3_000.0 - 1.0).abs() < 1e-4, "{found} N/m");
+        assert_eq!(touch.critical_stiffness(Duration::from_millis(1), 20_000.0), None);
+    }
+
+    #[test]
+    fn a_firm_hand_that_rattles_nearby_is_calm_again_further_away() {
+        let surface = Surface { stiffness: 720.0, damping: 10.0 };
+        let touch = Touch { hand: Touch::GRIPS[2], ..Touch::of(surface) };
+        let critical = touch.critical_round_trip().expect("it rattles somewhere");
+        let ms = Duration::from_millis(1);
+        assert!(critical < ms * 101, "{critical}");
+        let stable =
+            [critical.saturating_sub(ms), critical + ms, ms * 101].map(|delay| touch.is_stable_across(delay));
+        assert_eq!(stable, [true, false, true]);
+    }
+
+    #[test]
     fn a_servo_without_damping_rattles_without_any_delay() {
         let arm = Mass { damping: 0.0, ..Touch::ARM };
         assert_eq!(Touch { arm, ..Touch::of(Surface::SPRING) }.critical_round_trip(), Some(Duration::ZERO));
@@ -304,7 +375,7 @@ mod tests {
     fn at_the_critical_round_trip_the_loop_oscillates() {
         let touch = Touch::of(Surface::SPRING);
         let delay = touch.critical_round_trip().expect("the spring rattles somewhere").as_secs_f64();
-        let away = touch.crossovers().map(|omega| {
+        let away = touch.crossovers().map(|Crossover { omega, .. }| {
             let turned = [libm::cos(omega * delay), -libm::sin(omega * delay)];
             let [re, im] = product(touch.open_loop(omega), turned);
             libm::hypot(1.0 + re, im)

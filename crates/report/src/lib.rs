@@ -16,6 +16,7 @@ mod comparison;
 mod distributions;
 mod format;
 mod headline;
+mod map;
 pub mod measures;
 mod page;
 pub mod result;
@@ -34,7 +35,7 @@ mod video;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use crate::result::{CampaignResult, ComparisonResult, RunResult};
+use crate::result::{CampaignResult, ComparisonResult, MapResult, RunResult};
 
 /// The files that came of a run or a campaign.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -53,6 +54,16 @@ pub const FIGURE_BEGINS: &str = chart::BEGINS;
 
 pub use headline::campaign_table_text;
 pub use text::{campaign_text, comparison_text, run_text, written_text};
+
+/// The map of what stays calm as one SVG file.
+pub fn map_figure(map: &MapResult) -> String {
+    map::figure(map)
+}
+
+/// The same as tables for a terminal.
+pub fn map_text(map: &MapResult) -> String {
+    map::text(map)
+}
 
 /// The report of one run: a whole HTML document, to be opened from a file, without a network.
 pub fn run_html(run: &RunResult) -> String {

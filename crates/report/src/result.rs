@@ -5,6 +5,7 @@
 
 mod commands;
 mod comparison;
+mod map;
 mod radio;
 mod spread;
 mod teleop;
@@ -20,6 +21,7 @@ pub use comparison::{
     ComparedRun, ComparedStream, Comparison, ComparisonResult, CrossSummary, Difference, Figures,
     MediumSummary, SessionSummary,
 };
+pub use map::{MapGrip, MapPoint, MapResult};
 pub use radio::{awake_mj, radio_mj};
 pub use teleop::{
     ChannelResult, ControlResult, EmergencyResult, StreamResult, TeleopResult, TouchResult, WatchdogResult,

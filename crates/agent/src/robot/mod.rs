@@ -225,7 +225,7 @@ impl<T: Conversation, P: RobotDevice> Robot<T, P> {
             self.position = state.position;
             self.session.measure(now, state.position);
             if self.device.0.feeds_back() && self.has_operator {
-                let state = State { created: now, ..measured.feedback.unwrap_or(state) };
+                let state = State { created: now, ..measured.feedback.map_or(state, |law| law.state) };
                 // Why one is refused is in the counters.
                 let taken = self.session.send_feedback(now, state);
                 self.eye.show(now, Observed::Feedback(&state, taken));

@@ -1,6 +1,6 @@
 //! How fast and how hard a robot moved.
 
-use crate::Measured;
+use crate::{LawFeedback, Measured};
 
 /// What the device says of its own motion, largest values since the robot was started.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -16,6 +16,10 @@ pub struct DeviceReport {
     /// States that the session let through and the device did not get: it was stopped at the same moment, or no time of
     /// the watchdog was left.
     pub not_applied: u64,
+    /// Periods in which the limits held back the reference of its [control law](crate::CoupledArm), where it has one.
+    pub law_limited: u64,
+    /// Periods and states that its law refused, for a number was not finite.
+    pub law_refused: u64,
 }
 
 impl DeviceReport {
@@ -26,6 +30,9 @@ impl DeviceReport {
         self.controller_force = measured.controller_force.map(magnitude);
         let largest = [self.controller_force_max, self.controller_force].into_iter().flatten();
         self.controller_force_max = largest.reduce(f64::max);
+        if let Some(LawFeedback { limited, refused, .. }) = measured.feedback {
+            (self.law_limited, self.law_refused) = (limited, refused);
+        }
     }
 }
 

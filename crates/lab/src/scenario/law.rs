@@ -1,5 +1,7 @@
 //! Control laws of a `[teleop]` session.
 
+use std::str::FromStr;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use taut_agent::control::{Law, Tdpa, Wave};
@@ -69,6 +71,26 @@ impl LawSpec {
         *self == Self::default()
     }
 
+    /// Its name, as in a scenario: `"wave"`.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::PositionForce => "position_force",
+            Self::PositionPosition => "position_position",
+            Self::Wave(_) => "wave",
+            Self::Tdpa(_) => "tdpa",
+        }
+    }
+
+    /// All, with what they are by themselves.
+    pub fn all() -> [Self; 4] {
+        [
+            Self::PositionForce,
+            Self::PositionPosition,
+            Self::Wave(WaveSpec::default()),
+            Self::Tdpa(TdpaSpec::default()),
+        ]
+    }
+
     /// The law, where it is not that of the devices themselves.
     pub fn law(&self) -> Option<Law> {
         match *self {
@@ -79,6 +101,17 @@ impl LawSpec {
             }
             Self::Tdpa(TdpaSpec { reserve, correction }) => Some(Law::Tdpa(Tdpa { reserve, correction })),
         }
+    }
+}
+
+impl FromStr for LawSpec {
+    type Err = String;
+
+    /// By its [name](Self::name), with what it is by itself.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let known = Self::all().into_iter().find(|law| law.name() == text);
+        let names = || Self::all().map(|law| law.name()).join(", ");
+        known.ok_or_else(|| format!("`{text}` is no control law; there are {}", names()))
     }
 }
 

@@ -31,7 +31,7 @@ pub use schema::*;
 pub use set::Setting;
 pub use shape::Shaping;
 pub use teleop::{
-    ClockSpec, CodecSpec, CongestionSpec, Environment, OrderSpec, ProcessingSpec, Surface, Teleop,
+    ClockSpec, CodecSpec, CongestionSpec, Environment, Grip, OrderSpec, ProcessingSpec, Surface, Teleop,
 };
 
 /// What is wrong with a scenario: one line with the file, the line, the key and what is allowed.

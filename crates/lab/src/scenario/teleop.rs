@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use taut_core::{Bitrate, Bytes, Duration, Probability};
-use taut_qos::touch;
+use taut_qos::touch::{self, Mass, Touch};
 
 use super::channel::{self, TeleopChannel};
 use super::law::{self, LawSpec};
@@ -96,6 +96,9 @@ pub struct Teleop {
     /// Does the hand tremble, by some 0.05 N near 9 Hz? Off, to see the loop by itself.
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
     pub tremor: bool,
+    /// How the hand holds the device.
+    #[serde(default, skip_serializing_if = "Grip::is_default")]
+    pub grip: Grip,
     /// By which rule force and motion of hand and arm follow from each other. `position_force`, when nothing is said.
     #[serde(default, skip_serializing_if = "LawSpec::is_default")]
     pub law: LawSpec,
@@ -149,6 +152,42 @@ impl Teleop {
     /// The age at which the robot applies no state.
     pub fn oldest(&self) -> Duration {
         self.max_age.unwrap_or(self.watchdog).min(self.watchdog)
+    }
+}
+
+/// The hand and the device in it: a mass on a spring and a damper, from where it is to where it is meant to be.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Grip {
+    /// kg. 0.01 to 10.
+    pub mass: f64,
+    /// N s/m. 0.1 to 1000.
+    pub damping: f64,
+    /// N/m. 1 to 10000.
+    pub stiffness: f64,
+}
+
+impl Default for Grip {
+    fn default() -> Self {
+        Touch::HAND.into()
+    }
+}
+
+impl From<Mass> for Grip {
+    fn from(Mass { mass, damping, stiffness }: Mass) -> Self {
+        Self { mass, damping, stiffness }
+    }
+}
+
+impl Grip {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// As the model of touch has it.
+    pub fn mass(&self) -> Mass {
+        let Self { mass, damping, stiffness } = *self;
+        Mass { mass, damping, stiffness }
     }
 }
 
@@ -346,6 +385,10 @@ pub(super) fn check(teleop: &Teleop, vertices: &BTreeSet<String>) -> Checked {
         within(key(&format!("{name}.drift_ppm")), clock.drift_ppm, -1000.0, 1000.0)?;
     }
     law::check(teleop)?;
+    let Grip { mass, damping, stiffness } = teleop.grip;
+    within(key("grip.mass"), mass, 0.01, 10.0)?;
+    within(key("grip.damping"), damping, 0.1, 1000.0)?;
+    within(key("grip.stiffness"), stiffness, 1.0, 10_000.0)?;
     let kind = teleop.environment.name();
     if let Some([stiffness, damping, friction]) = teleop.environment.surface() {
         within(format!("teleop.environment.{kind}.stiffness"), stiffness, 0.0, 20_000.0)?;

@@ -170,7 +170,8 @@ impl Control {
 
     fn touch(&self, teleop: &Teleop, [stiffness, damping, _]: [f64; 3]) -> TouchResult {
         let found = self.calm.found();
-        let critical = Touch::of(Surface { stiffness, damping }).critical_round_trip();
+        let loop_of = Touch { hand: teleop.grip.mass(), ..Touch::of(Surface { stiffness, damping }) };
+        let critical = loop_of.critical_round_trip();
         TouchResult {
             calm: found.filter(|found| found.came_back(teleop.device_force)).map(|found| found.is_calm()),
             ripple_percent: found.map(|found| found.ripple_percent),
@@ -199,13 +200,10 @@ impl Control {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::VecDeque;
+    use taut_core::Probability;
 
-    use taut_agent::{CoupledArm, CoupledHand, Measured, OperatorDevice, RobotDevice, SetPoint};
-
+    use super::super::line::{self, Line};
     use super::*;
-    use crate::hand::SimulatedHand;
-    use crate::robot::{SimulatedArm, SimulatedRobot};
     use crate::scenario::Scenario;
 
     fn teleop(keys: &str) -> Teleop {
@@ -216,44 +214,9 @@ mod tests {
         Scenario::parse("touch.toml", &text).unwrap().teleop.unwrap()
     }
 
-    /// Hand and arm in step for so long, with a round trip of so many periods: a step moves with what is known at its end, half a period
-    /// early at each end, so that it takes a period more to come back.
-    fn touched(teleop: &Teleop, seconds: u64, round_trip: usize) -> ControlResult {
-        let (seed, period) = (Seed::new(1), teleop.period);
-        let there = (round_trip / 2).min(1_000);
-        let late = [there, round_trip - there + 1];
-        let watch = Watch { warmup: Duration::ZERO, duration: Duration::from_secs(seconds) };
-        let mut control = Control::new(teleop, seed, watch);
-        let hand = SimulatedHand::of_run(teleop, seed);
-        let arm = SimulatedArm::of_run(teleop, seed, hand.position());
-        let servo = SimulatedRobot::SERVO;
-        let (mut hand, mut arm): (Box<dyn OperatorDevice>, Box<dyn RobotDevice>) = match teleop.law.law() {
-            Some(law) => (
-                Box::new(CoupledHand::new(hand, law, servo, period, teleop.device_force)),
-                Box::new(CoupledArm::new(arm, law, servo)),
-            ),
-            None => (Box::new(hand), Box::new(arm)),
-        };
-        arm.enable().unwrap();
-        control.moves(true);
-        let wide = |vector: [f32; 3]| vector.map(f64::from);
-        let (mut there, mut back) = (VecDeque::new(), VecDeque::new());
-        for step in 1..=Duration::from_secs(seconds).as_nanos() / period.as_nanos() {
-            let now = Time::ZERO + period * step;
-            if back.len() >= late[1] {
-                hand.feel(now, &back.pop_front().unwrap());
-            }
-            let state = hand.sample(now).unwrap().state;
-            control.device(now, wide(state.position), wide(state.velocity), wide(state.force));
-            there.push_back(state);
-            if there.len() > late[0] {
-                arm.apply(&SetPoint { state: there.pop_front().unwrap(), lease: period * 2 });
-            }
-            let Measured { state, feedback, .. } = arm.measure().unwrap();
-            control.arm(now, wide(state.position), wide(state.force));
-            back.push_back(feedback.unwrap_or(state));
-        }
-        control.to_result(teleop).unwrap()
+    fn touched(teleop: &Teleop, seconds: u64, periods: usize) -> ControlResult {
+        let line = Line { periods, loss: Probability::default() };
+        line::touched(teleop, Duration::from_secs(seconds), line, Seed::new(1)).unwrap()
     }
 
     fn calm(result: &ControlResult) -> bool {

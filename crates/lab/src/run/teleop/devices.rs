@@ -116,7 +116,10 @@ impl Ends {
         };
         let device = own.unwrap_or_else(simulated);
         let device = match teleop.law.law() {
-            Some(law) => Box::new(CoupledArm::new(device, law, SimulatedRobot::SERVO)) as _,
+            Some(law) => {
+                let limits = self.devices.limits.unwrap_or_default();
+                Box::new(CoupledArm::new(device, law, SimulatedRobot::SERVO, limits, teleop.watchdog)) as _
+            }
             None => device,
         };
         Arm { device, over, guest }

@@ -7,6 +7,7 @@ mod channels;
 mod checker;
 mod control;
 mod devices;
+pub(crate) mod line;
 mod notes;
 pub(super) mod own;
 mod page;
