@@ -8,6 +8,7 @@ mod tests;
 
 use taut_core::{Deadline, Duration, Time};
 
+pub(crate) use flight::Claim;
 use flight::Flight;
 use gcc::Gcc;
 use scream::Scream;

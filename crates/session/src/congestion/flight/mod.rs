@@ -14,7 +14,7 @@ use taut_core::{Deadline, Duration, Time};
 pub(super) use least::Least;
 use least::Recent;
 use quiet::{Quiet, SELDOM};
-pub(super) use room::Claim;
+pub(crate) use room::Claim;
 use room::Room;
 use round::{Round, Standing};
 use window::{Stage, Window};

@@ -42,7 +42,7 @@ pub(super) struct Room {
 
 /// Bytes per second of states, of the last two spans.
 #[derive(Debug, Default)]
-pub(in crate::congestion) struct Claim {
+pub(crate) struct Claim {
     began: Time,
     bytes: [u64; 2],
 }
@@ -302,7 +302,7 @@ impl Room {
 
 impl Claim {
     /// States of so many bytes were made.
-    pub(in crate::congestion) fn record(&mut self, now: Time, bytes: u64) {
+    pub(crate) fn record(&mut self, now: Time, bytes: u64) {
         if now.saturating_since(self.began) >= SPAN {
             let is_next = now.saturating_since(self.began) < SPAN * 2;
             self.bytes = [0, if is_next { self.bytes[0] } else { 0 }];
@@ -316,7 +316,7 @@ impl Claim {
     }
 
     /// What is left of so many bytes per second.
-    pub(in crate::congestion) fn leaves_of(&self, rate: f64) -> f64 {
+    pub(crate) fn leaves_of(&self, rate: f64) -> f64 {
         (rate - self.rate()).max(rate * LEAST_SHARE)
     }
 }
