@@ -95,6 +95,13 @@ impl Controller {
         law!(self, law => law.admits_more(now, under_way))
     }
 
+    /// Nothing waits that can.
+    pub(crate) fn ran_dry(&mut self) {
+        if let Self::OwnQueue(law) = self {
+            law.ran_dry();
+        }
+    }
+
     /// When the next state may go.
     pub(crate) fn poll_timeout(&self) -> Option<Deadline> {
         law!(self, law => law.poll_timeout())

@@ -237,6 +237,9 @@ impl Sending {
             self.controller.lost(lost.place);
         }
         self.channels.forget_late(now);
+        if !self.channels.has_more() {
+            self.controller.ran_dry();
+        }
         let way = pace.rtt.unwrap_or(Duration::ZERO) / 2;
         while self.controller.admits(now) {
             let more = self.channels.has_more()

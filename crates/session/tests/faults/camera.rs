@@ -101,6 +101,9 @@ pub(crate) fn run(
             next += SECOND / camera.fps;
             let size = camera.picture(made, world.robot.channel_bitrate().map(|rate| rate.as_bps()));
             made += 1;
+            if std::env::var("DBG").is_ok() {
+                println!("{:?} size {size} left {:?}", world.now, world.robot.channel_bitrate());
+            }
             let _ = world.robot.send(now, CAMERA, now, &vec![0; size]);
         }
         world.drain();
@@ -184,6 +187,24 @@ fn where_there_is_room_pictures_arrive_in_time_over_every_transport() {
         assert!(beside.lost_percent < 0.5 && beside.video_mbps > 7.9, "{name}: {beside:?}");
         // A key frame of 100 kB takes 40 ms at the 20 Mbit/s that QUIC never exceeds.
         assert!(beside.picture[2] < 50.0, "{name}: {beside:?}");
+    }
+}
+
+/// However long the way is, several periods of pictures too: the pace becomes what the path carries, an encoder is told so, and a
+/// picture takes a small part of that period.
+#[test]
+fn a_picture_takes_a_fifth_of_its_period_where_there_is_room() {
+    let steady = Camera { key: 1_000, ..WIDE };
+    for delay in [1, 5, 20, 50] {
+        for camera in [Camera { most: 2_000_000, ..steady }, steady] {
+            let way = |name| fixed(50_000, MS * delay, "0%", name);
+            let beside =
+                run(Over::Udp, [way("there"), way("back")], 15, Congestion::OwnQueue, Some(camera), false);
+            let (took, most) = (beside.picture[0] - delay as f64, camera.most as f64 / 1e6);
+            assert!(took < 33.3 / 5.0, "{delay} ms: {beside:?}");
+            // The first seconds count: it grows from 4380 bytes a round trip.
+            assert!(beside.video_mbps > most * 0.9, "{delay} ms: {beside:?}");
+        }
     }
 }
 

@@ -231,6 +231,11 @@ impl Flight {
         admitted
     }
 
+    /// Nothing waits that can.
+    pub(in crate::congestion) fn ran_dry(&mut self) {
+        self.room.is_dry = true;
+    }
+
     /// When a window lets the next state go.
     pub(in crate::congestion) fn poll_timeout(&self) -> Option<Deadline> {
         self.apart().map(|apart| Deadline::new(self.last + apart, "window"))
