@@ -39,6 +39,7 @@
 //! #     fn set_origin(&mut self, path: PathId, origin: Origin) { self.0.set_origin(path, origin); }
 //! #     fn uses_path(&self, path: PathId) -> bool { self.0.uses_path(path) }
 //! #     fn round_trip(&self) -> Option<Duration> { self.0.round_trip() }
+//! #     fn send_rate(&self) -> Option<taut_core::Bitrate> { self.0.send_rate() }
 //! # }
 //! # impl Conversation for Plain {
 //! #     fn trouble(&self) -> Trouble { Trouble::NoAnswer }

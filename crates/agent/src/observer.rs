@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::fmt;
 
 use taut_core::{
-    Datagram, Deadline, Duration, Event, Message, Origin, PathId, SendError, StreamId, Time, Transmit,
-    Transport,
+    Bitrate, Datagram, Deadline, Duration, Event, Message, Origin, PathId, SendError, StreamId, Time,
+    Transmit, Transport,
 };
 use taut_session::{ChannelId, ClockEstimate, OperatorEvent, RobotEvent, SendRefused, State, StateError};
 
@@ -188,6 +188,10 @@ impl<T: Transport> Transport for Watched<T> {
     }
     fn round_trip(&self) -> Option<Duration> {
         self.transport.round_trip()
+    }
+
+    fn send_rate(&self) -> Option<Bitrate> {
+        self.transport.send_rate()
     }
     fn add_path(&mut self, now: Time, path: PathId) -> bool {
         self.transport.add_path(now, path)

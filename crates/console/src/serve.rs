@@ -278,7 +278,7 @@ impl Shared {
         }
         let sits = state.seat.holder().is_none_or(|holder| holder == page);
         let key = Ask::parse(&ask) == Ok(Ask::Key);
-        if !sits && !(key && now >= state.next_key) {
+        if !(sits || key && now >= state.next_key) {
             return;
         }
         if key {

@@ -1,6 +1,6 @@
 //! The contract of transports.
 
-use crate::{Bytes, Deadline, DropCause, Duration, Ecn, Origin, PathId, Time};
+use crate::{Bitrate, Bytes, Deadline, DropCause, Duration, Ecn, Origin, PathId, Time};
 
 /// Carries messages between two endpoints. Sans-IO: the driver owns the socket or the simulated link.
 ///
@@ -42,6 +42,9 @@ pub trait Transport {
     /// `None` from a transport whose messages go at once and are never repeated, which tell by themselves, and before the first
     /// measurement.
     fn round_trip(&self) -> Option<Duration>;
+    /// What it holds messages to that are not urgent, their headers included, where it holds them to a rate by a law of its own. `None` from one
+    /// that takes what it is given, whose window is not a rate, or that has no connection yet.
+    fn send_rate(&self) -> Option<Bitrate>;
 }
 
 /// How urgent, 0 first. An emergency stop is 0, samples are 1 and 2, everything else comes after: a newer message takes the place

@@ -28,8 +28,8 @@
 use std::collections::VecDeque;
 
 use taut_core::{
-    Bytes, Datagram, Deadline, DropCause, Duration, Event, Message, PathId, SendError, StreamId, Time,
-    Transmit, Transport,
+    Bitrate, Bytes, Datagram, Deadline, DropCause, Duration, Event, Message, PathId, SendError, StreamId,
+    Time, Transmit, Transport,
 };
 
 /// The longest payload of a UDP datagram over IPv4: 65535 − 20 − 8 bytes.
@@ -192,6 +192,10 @@ impl Transport for Udp {
     }
 
     fn round_trip(&self) -> Option<Duration> {
+        None
+    }
+
+    fn send_rate(&self) -> Option<Bitrate> {
         None
     }
 }

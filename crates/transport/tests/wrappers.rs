@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use taut_core::{
-    Datagram, Deadline, DropCause, Duration, Ecn, Event, Message, Origin, PathId, Reliability, Seed,
+    Bitrate, Datagram, Deadline, DropCause, Duration, Ecn, Event, Message, Origin, PathId, Reliability, Seed,
     SendError, Time, Transmit, Transport,
 };
 use taut_transport::entropy::Entropy;
@@ -72,6 +72,11 @@ impl Transport for Probe {
         self.on("round_trip");
         Some(MS)
     }
+
+    fn send_rate(&self) -> Option<Bitrate> {
+        self.on("send_rate");
+        Some(Bitrate::from_bps(1_000_000))
+    }
 }
 
 /// Calls everything but `send`, which may have to wait, and compares the answers.
@@ -80,6 +85,7 @@ fn hands_everything_on(mut wrapper: impl Transport, probe: &Probe) {
     let origin = Origin::new(([192, 0, 2, 1], 1).into(), None, 0);
     assert!(wrapper.add_path(now, path) && !wrapper.uses_path(path));
     assert_eq!(wrapper.round_trip(), Some(MS));
+    assert_eq!(wrapper.send_rate(), Some(Bitrate::from_bps(1_000_000)));
     wrapper.set_origin(path, origin);
     wrapper.remove_path(now, path);
     wrapper.handle_input(now, Datagram { path, ecn: Ecn::NotCapable, data: &[], padding: 0 });
@@ -98,6 +104,7 @@ fn hands_everything_on(mut wrapper: impl Transport, probe: &Probe) {
         "poll_transmit",
         "remove_path",
         "round_trip",
+        "send_rate",
         "set_origin",
         "uses_path",
     ];

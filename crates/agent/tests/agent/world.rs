@@ -9,8 +9,8 @@ use taut_agent::{
     OperatorSettings, Refused, ResumePolicy, Robot, RobotDevice, RobotNote, Sample, SetPoint, Trouble,
 };
 use taut_core::{
-    Datagram, Deadline, Duration, Ecn, Event, Message, Origin, PathId, Seed, SendError, Time, Transmit,
-    Transport,
+    Bitrate, Datagram, Deadline, Duration, Ecn, Event, Message, Origin, PathId, Seed, SendError, Time,
+    Transmit, Transport,
 };
 use taut_session::motion::Motion;
 use taut_session::{ChannelId, OperatorConfig, RobotConfig, State, StopCause};
@@ -76,6 +76,10 @@ impl Transport for Line {
     }
     fn round_trip(&self) -> Option<Duration> {
         self.udp.round_trip()
+    }
+
+    fn send_rate(&self) -> Option<Bitrate> {
+        self.udp.send_rate()
     }
 }
 

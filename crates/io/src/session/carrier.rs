@@ -4,7 +4,8 @@ use std::fmt;
 
 use taut_agent::{Conversation, Refused, Trouble};
 use taut_core::{
-    Datagram, Deadline, Duration, Event, Message, Origin, PathId, SendError, Time, Transmit, Transport,
+    Bitrate, Datagram, Deadline, Duration, Event, Message, Origin, PathId, SendError, Time, Transmit,
+    Transport,
 };
 use taut_transport::mtip::ChoiceReport;
 use taut_transport::security::Sealed;
@@ -152,6 +153,10 @@ impl Transport for Carrier {
     }
     fn round_trip(&self) -> Option<Duration> {
         carried!(self, transport => transport.round_trip(), None)
+    }
+
+    fn send_rate(&self) -> Option<Bitrate> {
+        carried!(self, transport => transport.send_rate(), None)
     }
     fn add_path(&mut self, now: Time, path: PathId) -> bool {
         carried!(self, transport => transport.add_path(now, path), false)

@@ -7,8 +7,8 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, OwnedFd};
 
 use taut_core::{
-    Datagram, Deadline, DropCause, Duration, Event, LeakyBucket, Message, PathId, SendError, Time, Transmit,
-    Transport, earliest,
+    Bitrate, Datagram, Deadline, DropCause, Duration, Event, LeakyBucket, Message, PathId, SendError, Time,
+    Transmit, Transport, earliest,
 };
 use taut_transport::security::{Reception, Sealed};
 use taut_transport::stranger::{ShownKey, is_remembered};
@@ -309,6 +309,10 @@ impl Transport for Acceptor {
     /// Of the operator's connection.
     fn round_trip(&self) -> Option<Duration> {
         self.served.as_ref()?.round_trip()
+    }
+
+    fn send_rate(&self) -> Option<Bitrate> {
+        None
     }
 }
 

@@ -46,7 +46,8 @@ use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, OwnedFd};
 
 use taut_core::{
-    Datagram, Deadline, DropCause, Duration, Event, Message, PathId, SendError, Time, Transmit, Transport,
+    Bitrate, Datagram, Deadline, DropCause, Duration, Event, Message, PathId, SendError, Time, Transmit,
+    Transport,
 };
 use taut_transport::tcp::Deframer;
 
@@ -445,6 +446,10 @@ impl Transport for KernelTcp {
     fn round_trip(&self) -> Option<Duration> {
         let State::Open(connection) = &self.state else { return None };
         socket::smoothed_rtt(&connection.stream)
+    }
+
+    fn send_rate(&self) -> Option<Bitrate> {
+        None
     }
 
     fn close(&mut self, now: Time) {

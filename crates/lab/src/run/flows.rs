@@ -6,8 +6,8 @@ use std::rc::Rc;
 
 use taut_agent::{Conversation, Refused, Trouble};
 use taut_core::{
-    Address, Datagram, Deadline, Duration, Event, Message, Origin, PathId, SendError, Time, Transmit,
-    Transport,
+    Address, Bitrate, Datagram, Deadline, Duration, Event, Message, Origin, PathId, SendError, Time,
+    Transmit, Transport,
 };
 use taut_transport::mtip::ChoiceReport;
 use taut_transport::stack::Stack;
@@ -106,6 +106,10 @@ impl Transport for Counted {
     }
     fn round_trip(&self) -> Option<Duration> {
         self.stack.round_trip()
+    }
+
+    fn send_rate(&self) -> Option<Bitrate> {
+        self.stack.send_rate()
     }
 }
 

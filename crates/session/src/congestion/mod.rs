@@ -8,6 +8,7 @@ mod tests;
 
 use taut_core::{Deadline, Duration, Time};
 
+pub(crate) use flight::Claim;
 use flight::Flight;
 use gcc::Gcc;
 use scream::Scream;
@@ -92,6 +93,13 @@ impl Controller {
     /// May a frame go that can wait, while so many bytes of those are under way?
     pub(crate) fn admits_more(&mut self, now: Time, under_way: u64) -> bool {
         law!(self, law => law.admits_more(now, under_way))
+    }
+
+    /// Nothing waits that can.
+    pub(crate) fn ran_dry(&mut self) {
+        if let Self::OwnQueue(law) = self {
+            law.ran_dry();
+        }
     }
 
     /// When the next state may go.

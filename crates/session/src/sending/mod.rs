@@ -15,7 +15,7 @@ use self::queue::Outbox;
 pub(crate) use self::queue::{Dropped, QueuedState, StateQueue};
 use self::tracker::{Outcome, Tracker};
 use crate::channel::{Channels, Outlook, Ready};
-use crate::congestion::{Arrived, Congestion, Controller};
+use crate::congestion::{Arrived, Claim, Congestion, Controller};
 use crate::port::{CHANNEL_PRIORITY, CHANNEL_STREAM, Parcel, Port, channel_tag};
 use crate::state::{Priority, State};
 use crate::sync::ClockSync;
@@ -33,8 +33,12 @@ pub(crate) struct Sending {
     tracker: Tracker,
     controller: Controller,
     next_sequence: u64,
-    /// A cap on channels, and when it lets the next frame go.
+    /// When a cap on channels lets the next frame go, and when what the transport holds messages to does.
     next_capped: Time,
+    next_carried: Time,
+    /// Bytes per second that the transport holds messages to, and what of that is live.
+    carried: Option<f64>,
+    live: Claim,
     dropped: Vec<Dropped>,
     outcomes: Vec<Outcome>,
 }
@@ -93,6 +97,8 @@ pub(crate) struct News {
 const STATE: u64 = 100;
 /// So much of what channels may send is an encoder's: a picture is gone before the next one comes, and a longer one soon after.
 const ENCODER: f64 = 0.8;
+/// Bytes that go at once to a transport that holds messages to a rate: they fit into its queue, and into what it lets through at once.
+const AT_ONCE: f64 = 12_000.0;
 
 impl Settings {
     fn controller(&self) -> Controller {
@@ -109,6 +115,9 @@ impl Sending {
             controller: settings.controller(),
             next_sequence: 1,
             next_capped: Time::ZERO,
+            next_carried: Time::ZERO,
+            carried: None,
+            live: Claim::default(),
             dropped: Vec::new(),
             outcomes: Vec::new(),
             settings,
@@ -165,6 +174,7 @@ impl Sending {
         mut body: impl FnMut(Wire) -> Body,
         mut sent: impl FnMut(u8),
     ) {
+        self.carried = port.transport.send_rate().map(|rate| rate.as_bps() as f64 / 8.0);
         while self.outbox.len() > 0
             && self.controller.admits(now)
             && let Some((item, stream)) = self.outbox.pop(now, &mut self.dropped)
@@ -206,6 +216,7 @@ impl Sending {
                 // What is urgent waits for no window, but is under way like the rest.
                 let bytes = bytes as u64 + self.settings.headers.get();
                 let place = self.controller.sent(now, bytes, false);
+                self.live.record(now, bytes);
                 if self.settings.acknowledged {
                     let place = (place, bytes as u32);
                     self.outcomes.extend(self.tracker.sent(now, sequence, place, wire.created_ns, stream));
@@ -227,10 +238,13 @@ impl Sending {
             self.controller.lost(lost.place);
         }
         self.channels.forget_late(now);
+        if !self.channels.has_more() {
+            self.controller.ran_dry();
+        }
         let way = pace.rtt.unwrap_or(Duration::ZERO) / 2;
         while self.controller.admits(now) {
             let more = self.channels.has_more()
-                && now >= self.next_capped
+                && now >= self.next_capped.max(self.next_carried)
                 && self.controller.admits_more(now, self.channels.under_way());
             if !self.channels.may_go(now, more) {
                 return;
@@ -259,6 +273,12 @@ impl Sending {
                 let bytes = length as u64 + self.settings.headers.get();
                 if ready.live {
                     self.controller.made(now, bytes);
+                    self.live.record(now, bytes);
+                } else if let Some(rate) = self.carried {
+                    let rate = self.live.leaves_of(rate);
+                    let at_once = Duration::from_secs_f64(AT_ONCE / rate);
+                    let takes = Duration::from_secs_f64(bytes as f64 / rate);
+                    self.next_carried = self.next_carried.max(now - at_once) + takes;
                 }
                 let place = self.controller.sent(now, bytes, !ready.live);
                 if let Some(rate) = self.settings.channel_rate.filter(|_| ready.media > 0 || !ready.live) {
@@ -279,7 +299,9 @@ impl Sending {
 
     /// What channels may send, once it was found, less what goes beside messages to mend losses: an encoder's rate.
     pub(crate) fn channel_bitrate(&self) -> Option<Bitrate> {
-        let (rate, share) = (self.capped(self.controller.rate_left()), self.channels.share());
+        let carried = self.carried.map(|rate| self.live.leaves_of(rate));
+        let left = self.controller.rate_left().into_iter().chain(carried).min_by(f64::total_cmp);
+        let (rate, share) = (self.capped(left), self.channels.share());
         rate.map(|rate| Bitrate::from_bps((rate * share * 8.0 * ENCODER) as u64))
     }
 
@@ -386,7 +408,7 @@ impl Sending {
     pub(crate) fn poll_channels(&self, timeout: Duration) -> Option<Deadline> {
         let for_more = || {
             let opens = self.controller.opens_for_more(self.channels.under_way())?;
-            Some(opens.max(self.next_capped))
+            Some(opens.max(self.next_capped).max(self.next_carried))
         };
         self.channels.poll_timeout(timeout, self.controller.poll_timeout(), for_more)
     }

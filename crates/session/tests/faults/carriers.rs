@@ -1,7 +1,8 @@
 //! The transports that episodes run over, as they are shipped: sealed, but for plain UDP.
 
 use taut_core::{
-    Datagram, Deadline, Duration, Event, Message, Origin, PathId, Seed, SendError, Time, Transmit, Transport,
+    Bitrate, Datagram, Deadline, Duration, Event, Message, Origin, PathId, Seed, SendError, Time, Transmit,
+    Transport,
 };
 use taut_transport::dccp::{Ccid, Dccp, DccpConfig};
 use taut_transport::entropy::Entropy;
@@ -186,5 +187,9 @@ impl Transport for Carrier {
     }
     fn round_trip(&self) -> Option<Duration> {
         self.0.round_trip()
+    }
+
+    fn send_rate(&self) -> Option<Bitrate> {
+        self.0.send_rate()
     }
 }

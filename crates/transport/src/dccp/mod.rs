@@ -418,6 +418,10 @@ impl Transport for Dccp {
         self.rtt()
     }
 
+    fn send_rate(&self) -> Option<Bitrate> {
+        None
+    }
+
     fn poll_timeout(&self) -> Option<Deadline> {
         let deadline = |at: Option<Time>, why| at.map(|at| Deadline::new(at, why));
         let mut next = deadline(self.timers.give_up, "give up");

@@ -1,8 +1,8 @@
 //! The gap over another transport.
 
 use taut_core::{
-    Datagram, Deadline, Duration, Event, Message, Origin, PathId, SendError, Time, Transmit, Transport,
-    earliest,
+    Bitrate, Datagram, Deadline, Duration, Event, Message, Origin, PathId, SendError, Time, Transmit,
+    Transport, earliest,
 };
 
 use super::config::{ConfigError, MAX_GAP};
@@ -134,5 +134,9 @@ impl<T: Transport> Transport for Gap<T> {
     /// Of the transport below: what waits for the gap waits at this end, not in the network.
     fn round_trip(&self) -> Option<Duration> {
         self.inner.round_trip()
+    }
+
+    fn send_rate(&self) -> Option<Bitrate> {
+        self.inner.send_rate()
     }
 }

@@ -59,8 +59,8 @@ mod rtt;
 use std::collections::VecDeque;
 
 use taut_core::{
-    Bytes, Datagram, Deadline, DropCause, Duration, Event, Message, PathId, SendError, StreamId, Time,
-    Transmit, Transport, earliest,
+    Bitrate, Bytes, Datagram, Deadline, DropCause, Duration, Event, Message, PathId, SendError, StreamId,
+    Time, Transmit, Transport, earliest,
 };
 use taut_wire::etp::{
     DATA_HEADER_LEN, Data, Feedback, GAP_UNIT_NS, MESSAGE_HEADER_LEN, Packet, emit_message,
@@ -353,6 +353,10 @@ impl Transport for Etp {
     }
 
     fn round_trip(&self) -> Option<Duration> {
+        None
+    }
+
+    fn send_rate(&self) -> Option<Bitrate> {
         None
     }
 }

@@ -44,8 +44,8 @@ mod scheduler;
 use std::collections::{BTreeMap, VecDeque};
 
 use taut_core::{
-    Bytes, Datagram, Deadline, DropCause, Duration, Event, Message, Origin, PathId, Rng, SendError, Time,
-    Transmit, Transport, earliest,
+    Bitrate, Bytes, Datagram, Deadline, DropCause, Duration, Event, Message, Origin, PathId, Rng, SendError,
+    Time, Transmit, Transport, earliest,
 };
 
 pub use scheduler::Scheduler;
@@ -625,5 +625,9 @@ impl Transport for Mptcp {
     fn round_trip(&self) -> Option<Duration> {
         let connected = self.subflows.iter().filter(|subflow| subflow.connected && !subflow.gone);
         connected.filter_map(|subflow| subflow.tcp.round_trip()).min()
+    }
+
+    fn send_rate(&self) -> Option<Bitrate> {
+        None
     }
 }

@@ -72,8 +72,8 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use taut_core::{
-    Bytes, Choice, ClockEstimate, ClockEstimator, Datagram, Deadline, DropCause, Duration, Ecn, Event,
-    Message, Origin, PathId, Reliability, SendError, Time, Transmit, Transport,
+    Bitrate, Bytes, Choice, ClockEstimate, ClockEstimator, Datagram, Deadline, DropCause, Duration, Ecn,
+    Event, Message, Origin, PathId, Reliability, SendError, Time, Transmit, Transport,
 };
 
 use taut_wire::mtip::Echo;
@@ -474,6 +474,10 @@ impl Transport for Mtip {
 
     /// Messages go at once: they tell by themselves.
     fn round_trip(&self) -> Option<Duration> {
+        None
+    }
+
+    fn send_rate(&self) -> Option<Bitrate> {
         None
     }
 }

@@ -105,6 +105,11 @@ impl<C: Connection> Carrier<C> {
         self.outgoing.too_late
     }
 
+    /// What messages are held to.
+    pub(super) fn rate(&self, quic: &C) -> Option<Bitrate> {
+        self.bucket.and_then(|_| quic.allowance().1)
+    }
+
     /// When there will be something to hand over that may not go now.
     pub(super) fn wake(&self) -> Option<Time> {
         self.wake
@@ -123,8 +128,7 @@ impl<C: Connection> Carrier<C> {
         self.wake = None;
         self.lanes.values_mut().for_each(|lane| lane.blocked = false);
         let early = stage == Stage::Early;
-        let allowed = self.bucket.and_then(|_| quic.allowance().1);
-        let rate = allowed.unwrap_or(Bitrate::from_bps(u64::MAX));
+        let rate = self.rate(quic).unwrap_or(Bitrate::from_bps(u64::MAX));
         let (mut free, waits_for_copies) = match &mut self.copies {
             Some(copies) => copies.go_on(quic, open),
             None => (!quic.holds_sample(), false),

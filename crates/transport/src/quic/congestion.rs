@@ -31,18 +31,20 @@ impl Default for Congestion {
 /// they wait. Window-based control makes them wait at every loss, which on a radio link says nothing about congestion.
 ///
 /// What is sent is held to a *rate*, by a token bucket before messages are given to QUIC. The rate begins at twice the
-/// floor. It is reconsidered once per epoch, the longer of 100 ms and a round trip:
+/// floor. It is reconsidered once per epoch, the longer of 100 ms and a round trip; of 25 ms and a round trip while it *starts*, at first and
+/// from the floor after a silence, until a packet is marked, more than 2 % of an epoch is lost, or the ceiling is reached:
 ///
 /// | in the epoch | the rate becomes |
 /// | --- | --- |
 /// | nothing that was sent within a whole congestion period arrived (RFC 9002 section 7.6) | the floor |
+/// | it starts, and more than half of the rate was used (slow start, RFC 9002 section 7.3.1) | twice as much |
 /// | a packet came through marked (RFC 3168) | 0.85 of what got through (the factor of RFC 8511) |
 /// | more than 20 % was lost, and in the epoch before as well | 0.7 of what got through (that of RFC 9438) |
 /// | neither, and more than half of the rate was used (RFC 7661) | a twentieth of the ceiling more, up to the ceiling |
 ///
 /// It never goes below the floor: there the session itself must decide whether to go on, as the circuit breaker of
-/// RFC 8084 would. Random loss below 20 % changes nothing. The rate is reported as the gauge `pacing_bps`, so that
-/// a session can send less instead of dropping.
+/// RFC 8084 would. Random loss below 20 % changes nothing. The rate is told by
+/// [`send_rate`](taut_core::Transport::send_rate), so that a session makes less instead of dropping, and as the gauge `pacing_bps`.
 ///
 /// The floor is meant for links of one's own, or for flows that are small on any link: set it no higher than what
 /// force and motion need. Over the Internet, give bulk data to a connection of its own with [`Congestion::Cubic`].
@@ -82,6 +84,10 @@ impl Paced {
 
 /// How long an epoch lasts at least.
 const EPOCH: StdDuration = StdDuration::from_millis(100);
+/// The same while the rate starts.
+const FIRST_EPOCH: StdDuration = StdDuration::from_millis(25);
+/// So many times what is lost is less than what arrives, where a path is not full yet: 2 %.
+const STARTS: u64 = 50;
 
 #[derive(Clone, Debug)]
 struct State {
@@ -93,6 +99,8 @@ struct State {
     epoch: Epoch,
     /// Much was lost in the epoch before.
     lossy: bool,
+    /// Nothing told yet what the path carries.
+    starts: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -113,12 +121,13 @@ impl State {
         let rate = config.ceiling.as_bps().min(2 * config.floor.as_bps());
         let epoch = Epoch { began: now, arrived: 0, lost: 0, marked: false, silent: false };
         let (mtu, rtt) = (u64::from(mtu), StdDuration::ZERO);
-        Self { config, mtu, rtt, rate, epoch, lossy: false }
+        Self { config, mtu, rtt, rate, epoch, lossy: false, starts: true }
     }
 
     fn reconsider(&mut self, now: Instant) {
         let length = now.saturating_duration_since(self.epoch.began);
-        if length < EPOCH.max(self.rtt) {
+        let shortest = if self.starts { FIRST_EPOCH } else { EPOCH };
+        if length < shortest.max(self.rtt) {
             return;
         }
         let next = Epoch { began: now, arrived: 0, lost: 0, marked: false, silent: false };
@@ -128,6 +137,7 @@ impl State {
         let got_through = past.arrived.saturating_mul(8_000_000) / (length.as_micros() as u64).max(1);
         let carried = self.rate.min(got_through);
         let before = self.rate;
+        self.starts &= !past.marked && past.lost * STARTS <= past.arrived;
         self.rate = if past.silent {
             floor
         } else if past.marked {
@@ -136,10 +146,13 @@ impl State {
             carried / 10 * 7
         } else if lossy || got_through < self.rate / 2 {
             self.rate
+        } else if self.starts {
+            self.rate * 2
         } else {
             self.rate + ceiling / 20
         };
         self.rate = self.rate.clamp(floor, ceiling);
+        self.starts = past.silent || self.starts && self.rate < ceiling;
         self.lossy = lossy;
         if self.rate != before {
             let (rate_bps, Epoch { arrived, lost, marked, silent, .. }) = (self.rate, past);
@@ -297,6 +310,25 @@ mod tests {
         assert_eq!(state.rate, 13_000_000);
         epochs(&mut state, now, 50, 125_000 / 9);
         assert_eq!(state.rate, 20_000_000, "10 Mbit/s use half of it");
+    }
+
+    #[test]
+    fn it_starts_by_doubling_and_again_after_a_silence() {
+        let base = clock::instant(Time::ZERO);
+        let mut state = state(Paced::new(), base);
+        let rates = |state: &mut State, from: Instant| {
+            let epochs = (1..=4).map(|epoch| from + FIRST_EPOCH * epoch);
+            let rate = |now| {
+                state.acknowledged(now, state.rate / 8 / 40, FIRST_EPOCH);
+                state.rate / 1_000
+            };
+            epochs.map(rate).collect::<Vec<_>>()
+        };
+        assert_eq!(rates(&mut state, base), [6_000, 12_000, 20_000, 20_000]);
+        let silent = base + EPOCH * 3;
+        state.congested(silent, true, 9_000);
+        assert_eq!(state.rate, 1_500_000);
+        assert_eq!(rates(&mut state, silent), [3_000, 6_000, 12_000, 20_000]);
     }
 
     #[test]

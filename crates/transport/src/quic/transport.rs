@@ -2,8 +2,8 @@
 
 use bytes::BytesMut;
 use taut_core::{
-    Bytes, Datagram, Deadline, DropCause, Duration, Event, Message, Origin, PathId, Reliability, SendError,
-    Time, Transmit, Transport,
+    Bitrate, Bytes, Datagram, Deadline, DropCause, Duration, Event, Message, Origin, PathId, Reliability,
+    SendError, Time, Transmit, Transport,
 };
 
 use super::carrier::Stage;
@@ -180,6 +180,10 @@ impl<L: Library> Transport for Conversation<L> {
     /// Smoothed (RFC 9002 section 5.3), of the fastest path.
     fn round_trip(&self) -> Option<Duration> {
         self.open()?.quic.smoothed_rtt()
+    }
+
+    fn send_rate(&self) -> Option<Bitrate> {
+        self.carrier.rate(&self.open()?.quic)
     }
 
     fn close(&mut self, now: Time) {

@@ -67,8 +67,8 @@ use std::fmt;
 
 use dcsctp::api::{ErrorKind, SendOptions, SocketEvent};
 use taut_core::{
-    Bytes, Datagram, Deadline, DropCause, Duration, Ecn, Event, Message, PathId, Priority, Reliability,
-    SendError, StreamId, Time, Transmit, Transport,
+    Bitrate, Bytes, Datagram, Deadline, DropCause, Duration, Ecn, Event, Message, PathId, Priority,
+    Reliability, SendError, StreamId, Time, Transmit, Transport,
 };
 
 use crate::entropy::Entropy;
@@ -476,6 +476,10 @@ impl Transport for Sctp {
     /// Smoothed (RFC 9260 section 6.3.1), over the acknowledgements of what was sent once.
     fn round_trip(&self) -> Option<Duration> {
         Some(Duration::from_nanos(self.gauges.0)).filter(|srtt| !srtt.is_zero())
+    }
+
+    fn send_rate(&self) -> Option<Bitrate> {
+        None
     }
 
     /// Sends what is reliable, then SHUTDOWN; closed when the peer agreed, or after a few

@@ -5,8 +5,8 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use taut_core::{
-    Bytes, Datagram, Deadline, DropCause, Duration, Event, Message, Origin, PathId, Reliability, SendError,
-    StreamId, Time, Transmit, Transport, earliest,
+    Bitrate, Bytes, Datagram, Deadline, DropCause, Duration, Event, Message, Origin, PathId, Reliability,
+    SendError, StreamId, Time, Transmit, Transport, earliest,
 };
 
 use super::config::SecurityConfig;
@@ -532,6 +532,10 @@ impl<T: Transport> Transport for Sealed<T> {
 
     fn round_trip(&self) -> Option<Duration> {
         self.inner.round_trip()
+    }
+
+    fn send_rate(&self) -> Option<Bitrate> {
+        self.inner.send_rate()
     }
 
     fn add_path(&mut self, now: Time, path: PathId) -> bool {

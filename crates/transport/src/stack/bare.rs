@@ -1,7 +1,7 @@
 //! Every transport, with nothing around it.
 
 use taut_core::{
-    Bytes, Datagram, Deadline, Duration, Event, IPV4_HEADER, Message, Origin, PathId, Protocol, Rng,
+    Bitrate, Bytes, Datagram, Deadline, Duration, Event, IPV4_HEADER, Message, Origin, PathId, Protocol, Rng,
     SendError, Time, Transmit, Transport, UDP_HEADER,
 };
 

@@ -1,7 +1,8 @@
 //! A datagram on every path for every message.
 
 use taut_core::{
-    Datagram, Deadline, Duration, Event, Message, Origin, PathId, SendError, Time, Transmit, Transport,
+    Bitrate, Datagram, Deadline, Duration, Event, Message, Origin, PathId, SendError, Time, Transmit,
+    Transport,
 };
 
 use crate::udp::{Udp, UdpConfig};
@@ -95,6 +96,10 @@ impl Transport for EveryPath {
     }
     fn round_trip(&self) -> Option<Duration> {
         self.udp.round_trip()
+    }
+
+    fn send_rate(&self) -> Option<Bitrate> {
+        self.udp.send_rate()
     }
 }
 

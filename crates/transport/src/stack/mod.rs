@@ -40,8 +40,8 @@ mod trouble;
 use std::fmt;
 
 use taut_core::{
-    Datagram, Deadline, Duration, Event, Message, Origin, PathId, Protocol, Rng, SendError, Time, Transmit,
-    Transport,
+    Bitrate, Datagram, Deadline, Duration, Event, Message, Origin, PathId, Protocol, Rng, SendError, Time,
+    Transmit, Transport,
 };
 
 pub use self::bare::Bare;
@@ -93,6 +93,9 @@ macro_rules! by_match {
             }
             fn round_trip(&self) -> Option<Duration> {
                 match self { $(Self::$kind(transport) => transport.round_trip(),)+ }
+            }
+            fn send_rate(&self) -> Option<Bitrate> {
+                match self { $(Self::$kind(transport) => transport.send_rate(),)+ }
             }
         }
     };

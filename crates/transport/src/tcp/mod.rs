@@ -63,8 +63,8 @@ mod sender;
 use std::collections::VecDeque;
 
 use taut_core::{
-    Bytes, Datagram, Deadline, DropCause, Duration, Event, Message, PathId, Rng, SendError, Time, Transmit,
-    Transport, earliest, nearest,
+    Bitrate, Bytes, Datagram, Deadline, DropCause, Duration, Event, Message, PathId, Rng, SendError, Time,
+    Transmit, Transport, earliest, nearest,
 };
 use taut_wire::tcp::{Flags, Options, Repr, Timestamps};
 
@@ -482,6 +482,10 @@ impl Transport for Tcp {
 
     fn round_trip(&self) -> Option<Duration> {
         self.sender.flight.round_trip()
+    }
+
+    fn send_rate(&self) -> Option<Bitrate> {
+        None
     }
 
     fn poll_timeout(&self) -> Option<Deadline> {

@@ -14,7 +14,7 @@ use taut_core::{Deadline, Duration, Time};
 pub(super) use least::Least;
 use least::Recent;
 use quiet::{Quiet, SELDOM};
-pub(super) use room::Claim;
+pub(crate) use room::Claim;
 use room::Room;
 use round::{Round, Standing};
 use window::{Stage, Window};
@@ -229,6 +229,11 @@ impl Flight {
         self.round.limited |= !admitted;
         self.room.limited |= !admitted;
         admitted
+    }
+
+    /// Nothing waits that can.
+    pub(in crate::congestion) fn ran_dry(&mut self) {
+        self.room.is_dry = true;
     }
 
     /// When a window lets the next state go.

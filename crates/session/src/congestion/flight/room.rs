@@ -1,5 +1,7 @@
 //! What can wait, where no window holds: as fast as what goes was measured to arrive, and beside others' as much as one of them.
 
+use std::collections::VecDeque;
+
 use taut_core::{Duration, Time};
 
 use super::super::Arrived;
@@ -22,6 +24,9 @@ pub(super) struct Room {
     span: Option<Span>,
     /// What was sent until here was sent at another pace, or before what can wait went without a pause.
     from: u64,
+    /// Nothing waits any more; where what can wait went on after that, of what is under way.
+    pub(super) is_dry: bool,
+    bursts: VecDeque<u64>,
     /// Bytes under way, beside others.
     size: Option<f64>,
     /// It held something back in this round.
@@ -42,7 +47,7 @@ pub(super) struct Room {
 
 /// Bytes per second of states, of the last two spans.
 #[derive(Debug, Default)]
-pub(in crate::congestion) struct Claim {
+pub(crate) struct Claim {
     began: Time,
     bytes: [u64; 2],
 }
@@ -100,6 +105,8 @@ const FRESH: Duration = Duration::from_secs(10);
 const LEAST_SPAN: Duration = Duration::from_millis(10);
 /// So much of the path is left to what can wait, whatever is made that cannot.
 const LEAST_SHARE: f64 = 1.0 / 16.0;
+/// Pictures on their way: two seconds of them at 30/s.
+const BURSTS: usize = 64;
 /// A host that was late may make up for so long.
 const CATCH_UP: Duration = Duration::from_millis(1);
 const SPAN: Duration = Duration::from_millis(250);
@@ -113,6 +120,8 @@ impl Default for Room {
             found: Time::ZERO,
             span: None,
             from: 0,
+            is_dry: false,
+            bursts: VecDeque::new(),
             size: None,
             limited: false,
             shrunk: 0,
@@ -201,8 +210,14 @@ impl Room {
             self.pace = base.map(|_| self.live.rate() + self.initial);
         }
         let next = window.map_or_else(|| self.next(base), |rate| self.next_of(rate));
-        if now > next + CATCH_UP {
-            // There was nothing to send: what goes from now on is a burst.
+        let was_dry = std::mem::take(&mut self.is_dry);
+        if now > next + CATCH_UP && was_dry {
+            // What goes from now on is a burst. Those before it may still be on their way, and tell as much.
+            if self.bursts.len() == BURSTS {
+                self.bursts.pop_front();
+            }
+            self.bursts.push_back(sent - bytes);
+        } else if now > next + CATCH_UP {
             (self.span, self.from) = (None, self.from.max(sent - bytes));
         }
         (self.last, self.last_bytes) = (next.max(now - CATCH_UP).min(now), bytes as f64);
@@ -214,6 +229,9 @@ impl Room {
         let way = frame.there.unwrap_or(frame.rtt.as_nanos() as i64);
         let arrived = way.saturating_add(frame.sent.as_nanos() as i64);
         let here = Seen { place: frame.place, sent: frame.sent, arrived };
+        while self.bursts.front().is_some_and(|burst| *burst < frame.place) {
+            (self.span, _) = (None, self.bursts.pop_front());
+        }
         let Some(span) = &mut self.span else {
             if frame.place > self.from {
                 self.span = Some(Span { first: here, last: here, jump: Step::default() });
@@ -238,7 +256,8 @@ impl Room {
             let is_found = self.is_found(now);
             let rate = whole.rate();
             let growth = match self.carried {
-                None => 1.0,
+                None if self.bursts.is_empty() => 1.0,
+                None => GROWTH.0,
                 Some(_) if is_found && self.loss > HOLDS => 0.0,
                 Some(carried) if is_found && pace > carried * HEADROOM => GROWTH.1,
                 Some(_) => GROWTH.0,
@@ -383,7 +402,7 @@ impl Step {
 
 impl Claim {
     /// States of so many bytes were made.
-    pub(in crate::congestion) fn record(&mut self, now: Time, bytes: u64) {
+    pub(crate) fn record(&mut self, now: Time, bytes: u64) {
         if now.saturating_since(self.began) >= SPAN {
             let is_next = now.saturating_since(self.began) < SPAN * 2;
             self.bytes = [0, if is_next { self.bytes[0] } else { 0 }];
@@ -397,7 +416,7 @@ impl Claim {
     }
 
     /// What is left of so many bytes per second.
-    pub(in crate::congestion) fn leaves_of(&self, rate: f64) -> f64 {
+    pub(crate) fn leaves_of(&self, rate: f64) -> f64 {
         (rate - self.rate()).max(rate * LEAST_SHARE)
     }
 }

@@ -10,8 +10,8 @@ use std::collections::VecDeque;
 use std::fmt;
 
 use taut_core::{
-    Bytes, Datagram, Deadline, DropCause, Duration, Ecn, Event, Message, Origin, PathId, SendError, Time,
-    Transmit, Transport, earliest,
+    Bitrate, Bytes, Datagram, Deadline, DropCause, Duration, Ecn, Event, Message, Origin, PathId, SendError,
+    Time, Transmit, Transport, earliest,
 };
 
 use super::config::SecurityConfig;
@@ -459,6 +459,10 @@ impl<T: Transport> Transport for Secured<T> {
 
     fn round_trip(&self) -> Option<Duration> {
         self.inner.round_trip()
+    }
+
+    fn send_rate(&self) -> Option<Bitrate> {
+        self.inner.send_rate()
     }
 
     /// With [`SecurityConfig::multipath`], at the operator's end; a robot's paths are the operator's.
