@@ -44,7 +44,7 @@ const LONGEST: Duration = Duration::from_secs(1);
 
 pub(crate) fn map(arguments: &Arguments) -> Ended {
     if let Some(long) = arguments.rtt.iter().find(|rtt| **rtt > LONGEST) {
-        return Err(format!("--rtt {long} is longer than {LONGEST}: nobody feels through that").into());
+        return Err(format!("--rtt {long} is longer than {LONGEST}: nobody feels through that"));
     }
     let laws = if arguments.law.is_empty() { LawSpec::all().to_vec() } else { arguments.law.clone() };
     let map = Map { laws, round_trips: arguments.rtt.clone(), losses: arguments.loss.clone() };
