@@ -126,7 +126,7 @@ fn a_peer_of_another_version_gets_a_clear_error() {
     robot.handle_input(at_ms(0), input);
     let mut answer = Vec::new();
     robot.poll_transmit(at_ms(0), &mut answer).expect("it answers");
-    assert_eq!(answer[..3], [b't', b's', 6]);
+    assert_eq!(answer[..3], [b't', b's', 7]);
     world.input(OPERATOR, PathId(1), &bytes);
     assert!(world.observer.operator_at(|event| matches!(event, OperatorEvent::Incompatible(_))).is_some());
 }
