@@ -259,5 +259,5 @@ pub(crate) fn json_line(
 
 /// A line, as a terminal may show it.
 pub(crate) fn shown(at: Time, line: Line) -> String {
-    format!("{}\n", crate::harmless_json(&line.at(at)))
+    format!("{}\n", crate::harmless_json(line.at(at)))
 }

@@ -249,15 +249,19 @@ fn escaped(text: &str, harmless: impl Fn(char) -> bool) -> String {
 
 fn print_json<T: serde::Serialize>(value: &T) -> Result<(), String> {
     let json = serde_json::to_string_pretty(value).map_err(|e| e.to_string())?;
-    print(&format!("{}\n", harmless_json(&json)))
+    print(&(harmless_json(json) + "\n"))
 }
 
 /// The same JSON, without characters that steer a terminal: inside its strings, the only place for them, they can be escaped
 /// (RFC 8259 section 7).
-fn harmless_json(json: &str) -> String {
+fn harmless_json(json: String) -> String {
+    let harmless = |character| character == '\n' || is_harmless(character);
+    if json.chars().all(harmless) {
+        return json;
+    }
     let mut shown = String::with_capacity(json.len());
     for character in json.chars() {
-        if character == '\n' || is_harmless(character) {
+        if harmless(character) {
             shown.push(character);
         } else {
             let units = character
@@ -322,7 +326,7 @@ mod tests {
     #[test]
     fn json_says_the_same_without_steering_a_terminal() {
         let text = "a\u{1b}[2J\u{9b}31m\u{202e}\u{7f}\u{e0041}ü\n";
-        let json = harmless_json(&serde_json::json!({ "name": text }).to_string());
+        let json = harmless_json(serde_json::json!({ "name": text }).to_string());
         assert!(json.chars().all(is_harmless), "{json:?}");
         let again: serde_json::Value = serde_json::from_str(&json).unwrap();
         assert_eq!(again["name"], text);

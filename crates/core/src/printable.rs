@@ -61,20 +61,25 @@ impl fmt::Debug for Printable<'_> {
 
 /// Does [`printable`] show it as it is? Neither a control character (Unicode category Cc) nor one that is not seen but changes what is: line and paragraph
 /// separators, the controls of direction (Unicode Standard Annex 9, section 2), characters without width, annotations, tags.
+#[inline]
 pub fn is_harmless(character: char) -> bool {
-    !character.is_control()
-        && !matches!(
-            character,
-            '\u{ad}'
-                | '\u{61c}'
-                | '\u{180e}'
-                | '\u{200b}'..='\u{200f}'
-                | '\u{2028}'..='\u{202e}'
-                | '\u{2060}'..='\u{206f}'
-                | '\u{feff}'
-                | '\u{fff9}'..='\u{fffb}'
-                | '\u{e0000}'..='\u{e007f}'
-        )
+    // Most text is of these.
+    matches!(character, ' '..='~') || !character.is_control() && !changes_others(character)
+}
+
+fn changes_others(character: char) -> bool {
+    matches!(
+        character,
+        '\u{ad}'
+            | '\u{61c}'
+            | '\u{180e}'
+            | '\u{200b}'..='\u{200f}'
+            | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{feff}'
+            | '\u{fff9}'..='\u{fffb}'
+            | '\u{e0000}'..='\u{e007f}'
+    )
 }
 
 #[cfg(test)]

@@ -212,7 +212,7 @@ impl ClockSync {
     /// What the peer's clock read, by µs modulo 2³², when that was within half an hour of now.
     pub(crate) fn peer_time(&self, now: Time, micros: u32) -> Option<PeerTime> {
         let offset = self.estimator.estimate(now)?.offset_ns;
-        let peer_us = ((i128::from(now.as_nanos()) + i128::from(offset)) / 1_000) as i64;
+        let peer_us = i64::try_from(now.as_nanos()).unwrap_or(i64::MAX).saturating_add(offset) / 1_000;
         let ago = i64::from((peer_us as u32).wrapping_sub(micros) as i32);
         Some(PeerTime(u64::try_from((peer_us - ago).max(0)).unwrap_or(0) * 1_000))
     }

@@ -327,7 +327,7 @@ impl Outgoing {
     }
 
     pub(super) fn has_more(&self) -> bool {
-        self.waiting().rests > 0
+        !self.messages.is_empty() && self.waiting().rests > 0
     }
 
     /// These bytes of a message.

@@ -143,7 +143,9 @@ impl UnderWay {
         let sent = self.take(number);
         if sent.is_some() {
             self.loss.record(false);
-        } else if let Ok(at) = self.given_up.binary_search(&number) {
+        } else if self.given_up.back().is_some_and(|newest| number <= *newest)
+            && let Ok(at) = self.given_up.binary_search(&number)
+        {
             self.given_up.remove(at);
             self.loss.take_back();
         }

@@ -397,8 +397,11 @@ impl<T: Transport> Operator<T> {
 
     /// What happened.
     pub fn poll_event(&mut self) -> Option<OperatorEvent> {
-        self.listen(self.now);
-        self.report_drops();
+        // What has come meanwhile is behind what waits to be told.
+        if self.events.is_empty() {
+            self.listen(self.now);
+            self.report_drops();
+        }
         let event = self.events.pop_front();
         event.or_else(|| self.sending.channels.poll_event().map(OperatorEvent::Channel))
     }

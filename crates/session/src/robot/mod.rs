@@ -326,8 +326,11 @@ impl<T: Transport> Robot<T> {
 
     /// What happened, in the order in which it did.
     pub fn poll_event(&mut self) -> Option<RobotEvent> {
-        self.listen(self.now);
-        self.report_drops();
+        // What has come meanwhile is behind what waits to be told.
+        if self.events.is_empty() {
+            self.listen(self.now);
+            self.report_drops();
+        }
         let event = self.events.pop_front();
         event.or_else(|| self.sending.channels.poll_event().map(RobotEvent::Channel))
     }
