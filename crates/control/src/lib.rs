@@ -10,8 +10,9 @@
 //! | [`Law::Wave`] | the arm's controller through a transmission line | yes |
 //! | [`Law::Tdpa`] | the arm's controller, damped when energy runs out | yes |
 //!
-//! Passive is not yet calm: what no law can give more of than the reserves may go to and fro between hand and arm. Both passive laws come
-//! to rest over every delay and jitter that was tried, time-domain passivity by its [filter](Tdpa::filter).
+//! Passive is not yet calm: what no law can give more of than the reserves may go to and fro between hand and arm. Waves come to rest
+//! over every delay that was tried; time-domain passivity by its [filter](Tdpa::filter) where a hand presses and stays, but not in every
+//! motion of a hand.
 //!
 //! Between the two ends of a passive law stands a *channel*: a network of which nothing is known. Its two ports take and give
 //! power: force on the hand times velocity of the hand, and force of the arm's controller times velocity of its reference. A
