@@ -11,7 +11,8 @@
 //! | [`Law::Tdpa`] | the arm's controller, damped when energy runs out | yes |
 //!
 //! Passive is not yet calm: what no law can give more of than the reserves may go to and fro between hand and arm. Waves come to rest
-//! over every delay that was tried, time-domain passivity with a light grip on a hard wall does not.
+//! over every delay that was tried; time-domain passivity by its [filter](Tdpa::filter) where a hand presses and stays, but not in every
+//! motion of a hand.
 //!
 //! Between the two ends of a passive law stands a *channel*: a network of which nothing is known. Its two ports take and give
 //! power: force on the hand times velocity of the hand, and force of the arm's controller times velocity of its reference. A
@@ -109,11 +110,18 @@ pub struct Tdpa {
     pub reserve: f64,
     /// The arm makes up for its drift with this time constant, above 0. Default: 200 ms.
     pub correction: Duration,
+    /// With this time constant the force on the hand comes from what it was to what was heard; 0: at once. When nothing is left to give,
+    /// the passivity controller takes all of the force from a hand that moves along with it, and none from one that is at rest: without
+    /// this a hand around rest is given all and nothing in turn, and hand and arm never come to rest. It stands before the passivity
+    /// controller, whose last word the next force begins at, as the virtual mass and spring of Ryu, Artigas, Preusche 2010, section 5
+    /// do behind it. Default: 10 ms.
+    pub filter: Duration,
 }
 
 impl Default for Tdpa {
     fn default() -> Self {
-        Self { reserve: 0.02, correction: Duration::from_millis(200) }
+        let [correction, filter] = [200, 10].map(Duration::from_millis);
+        Self { reserve: 0.02, correction, filter }
     }
 }
 

@@ -29,6 +29,8 @@ pub struct OperatorEnd {
     heard: Option<Message>,
     /// The wave that arrives, after the filter, √W.
     arriving: Vector,
+    /// The force on the hand last, N.
+    pushed: Vector,
     refused: u64,
 }
 
@@ -43,6 +45,7 @@ impl OperatorEnd {
             reserve: Reserve::new(law.reserve()),
             heard: None,
             arriving: [0.0; 3],
+            pushed: [0.0; 3],
             refused: 0,
         }
     }
@@ -83,7 +86,7 @@ impl OperatorEnd {
     /// Nothing fresh is known of the robot: the hand is let go of, until it is.
     pub const fn lost(&mut self) {
         self.heard = None;
-        self.arriving = [0.0; 3];
+        (self.arriving, self.pushed) = ([0.0; 3], [0.0; 3]);
     }
 
     /// One period passes, at the end of which this is measured of the hand. `None`, and [refused](Self::refused): a number is not finite
@@ -108,13 +111,16 @@ impl OperatorEnd {
             (_, None) => [0.0; 3],
             (Law::PositionForce, Some(heard)) => heard.force,
             (Law::PositionPosition, Some(heard)) => self.spring(hand, &heard),
-            (Law::Tdpa(_), Some(heard)) => self.damped(hand, &heard.force),
+            (Law::Tdpa(tdpa), Some(heard)) => {
+                self.damped(hand, &filtered(&self.pushed, &heard.force, tdpa.filter, self.period))
+            }
         };
         let size = dot(&asked, &asked).sqrt();
         let force = if size > self.limit { times(self.limit / size, &asked) } else { asked };
         if self.law.is_passive() {
             self.account(hand, &force);
         }
+        self.pushed = force;
         let Motion { position, velocity } = *hand;
         OperatorOutput {
             force,

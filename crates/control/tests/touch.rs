@@ -119,28 +119,43 @@ impl Pressed {
     }
 }
 
-#[test]
-fn waves_keep_a_wall_calm_over_any_delay_and_jitter_in_any_grip() {
+/// Of every delay and jitter, grip and wall: the cases that are not calm.
+fn rattling(law: Law) -> Vec<String> {
+    let mut rattling = Vec::new();
     for [round_trip, jitter] in [[1, 0], [10, 0], [40, 0], [40, 20], [100, 0], [300, 0], [300, 50]] {
         for (grip, held) in GRIPS.iter().enumerate() {
             for wall in [400.0, 3_000.0, 20_000.0] {
-                let pressed = press(Law::Wave(Wave::default()), held, wall, round_trip, jitter);
+                let pressed = press(law, held, wall, round_trip, jitter);
                 let Pressed { ripple, mean } = pressed;
                 let place = format!("{round_trip} ms, jitter {jitter} ms, grip {grip}, {wall} N/m");
-                assert!(pressed.is_calm(), "{place}: {ripple} of {mean} N");
+                if !pressed.is_calm() {
+                    rattling.push(format!("{place}: {ripple:.3} of {mean:.3} N"));
+                }
             }
         }
     }
+    rattling
 }
 
-/// It bounds energy, which is not yet rest: what oscillates is the reserve.
+#[test]
+fn passive_laws_keep_a_wall_calm_over_any_delay_and_jitter_in_any_grip() {
+    for law in [Law::Wave(Wave::default()), Law::Tdpa(Tdpa::default())] {
+        let rattling = rattling(law);
+        assert!(rattling.is_empty(), "{law:?}: {rattling:#?}");
+    }
+}
+
+#[test]
+fn time_domain_passivity_whose_force_jumps_rattles() {
+    let rattling = rattling(Law::Tdpa(Tdpa { filter: Duration::ZERO, ..Tdpa::default() }));
+    assert!(rattling.len() > 12, "of 63 cases: {rattling:#?}");
+}
+
 #[test]
 fn time_domain_passivity_bounds_what_position_force_lets_grow() {
     let of = |law| press(law, &GRIPS[1], 3_000.0, 40, 0);
     let (bounded, grown) = (of(Law::Tdpa(Tdpa::default())), of(Law::PositionForce));
     assert!(bounded.is_calm() && grown.ripple > 2.0, "{} and {} N", bounded.ripple, grown.ripple);
-    let far = press(Law::Tdpa(Tdpa::default()), &GRIPS[0], 20_000.0, 300, 0);
-    assert!(!far.is_calm() && far.ripple < 2.0, "{} N", far.ripple);
 }
 
 #[test]
