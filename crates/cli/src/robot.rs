@@ -110,7 +110,7 @@ pub(crate) struct Arguments {
     /// A URDF with limits of the joints of --channels (<limit> of each joint that moves, in the file's order)
     #[arg(long, value_name = "FILE.urdf", requires = "channels")]
     limits: Option<PathBuf>,
-    /// Send pictures over a channel of this name: NAME=test, a test picture, or NAME=test:WIDTHxHEIGHT@RATE. Repeatable
+    /// Send pictures over a channel of this name: NAME=test, a test picture, or NAME=test:WIDTHxHEIGHT@RATE; NAME=ivf:FILE, a file of VP8; NAME=rtp:ADDRESS:PORT, VP8 that another program sends there. Repeatable
     #[arg(long, value_name = "NAME=SOURCE")]
     video: Vec<VideoSpec>,
     /// The most that each camera of --video sends; less where the network carries less

@@ -1,8 +1,11 @@
 //! Arguments `--video`: pictures from a robot's camera to an operator's eyes.
 
 mod camera;
+mod frames;
 mod screen;
 
+use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::str::FromStr;
 
 pub(crate) use self::camera::{Camera, CameraWords};
@@ -20,6 +23,10 @@ pub(crate) struct VideoSpec {
 pub(crate) enum Source {
     /// A test picture with its number in it.
     Test(Format),
+    /// A file of VP8, again and again.
+    Ivf(PathBuf),
+    /// VP8 that another program sends there.
+    Rtp(SocketAddr),
 }
 
 /// Of pictures.
@@ -50,7 +57,14 @@ impl FromStr for Source {
     fn from_str(text: &str) -> Result<Self, String> {
         match text.split_once(':').map_or((text, None), |(kind, rest)| (kind, Some(rest))) {
             ("test", format) => format.map_or(Ok(Format::DEFAULT), str::parse).map(Self::Test),
-            (other, _) => Err(format!("`{other}` is not a source of pictures; there is test")),
+            ("ivf", Some(file)) if !file.is_empty() => Ok(Self::Ivf(file.into())),
+            ("rtp", Some(at)) => at
+                .parse()
+                .map(Self::Rtp)
+                .map_err(|_| format!("`{at}` is no address: write rtp:127.0.0.1:5004")),
+            (other, _) => Err(format!(
+                "`{other}` is not a source of pictures; there is test, ivf:FILE and rtp:ADDRESS:PORT"
+            )),
         }
     }
 }
@@ -87,7 +101,19 @@ mod tests {
         assert_eq!("front=test".parse(), spec(640, 480, 30));
         assert_eq!("front=test:1280x720".parse(), spec(1280, 720, 30));
         assert_eq!("front=test:1280x720@60".parse(), spec(1280, 720, 60));
-        for wrong in ["front", "=test", "front=webcam", "front=test:640", "front=test:640x480@0"] {
+        let source = |text: &str| text.parse().map(|spec: VideoSpec| spec.source);
+        assert_eq!(source("front=ivf:a:b.ivf"), Ok(Source::Ivf("a:b.ivf".into())));
+        assert_eq!(source("front=rtp:127.0.0.1:5004"), Ok(Source::Rtp(([127, 0, 0, 1], 5004).into())));
+        for wrong in [
+            "front=ivf",
+            "front=ivf:",
+            "front=rtp:5004",
+            "front",
+            "=test",
+            "front=webcam",
+            "front=test:640",
+            "front=test:640x480@0",
+        ] {
             assert!(wrong.parse::<VideoSpec>().is_err(), "{wrong}");
         }
     }

@@ -5,7 +5,7 @@
 //! | [`Scene`], a test picture; [`Image`] | [`Image`] |
 //! | [`Encoder`]: pictures into payloads | [`Decoder`]: payloads into pictures |
 //! | [`Encoder::ask`] | [`Taken::ask`] |
-//! | [`Ivf`]: frames in a file | |
+//! | [`Ivf`]: frames in a file; [`Film`], its pictures; [`RtpFrames`]: frames of another encoder | |
 //!
 //! VP8 (RFC 6386) by the system's libvpx; where taut was built without it, [`is_available`] is false and everything else says so. Both ends
 //! are state machines without clocks: the header that stands before each frame is [`taut_media::picture`]'s. After a loss no key frame is made, which
@@ -30,6 +30,7 @@
 
 mod decoder;
 mod encoder;
+mod film;
 mod image;
 mod ivf;
 mod references;
@@ -38,6 +39,7 @@ mod vpx;
 
 pub use decoder::{Decoded, Decoder, DecoderCounts, Taken};
 pub use encoder::{Encoded, Encoder, EncoderConfig};
+pub use film::{Film, FrameDecoder, RtpCounts, RtpFrames, RtpTaken};
 pub use image::Image;
 pub use ivf::{Ivf, IvfHeader, ivf_frame};
 pub use scene::{LEAST_SCENE, Scene};

@@ -18,6 +18,16 @@ impl Buffers {
     }
 }
 
+/// Of a picture that is decoded: some bytes of a key frame make libvpx take 3 bytes for each, several times over.
+const MOST_PIXELS: usize = 4_096 * 2_304;
+
+/// The size that a key frame says that it has (RFC 6386 section 9.1); `None` of any other.
+fn key_size(frame: &[u8]) -> Option<(usize, usize)> {
+    let header = frame.first_chunk::<10>().filter(|header| header[0] & 1 == 0)?;
+    let of = |at: usize| usize::from(u16::from_le_bytes([header[at], header[at + 1]]) & 0x3fff);
+    Some((of(6), of(8)))
+}
+
 /// Is there a libvpx?
 pub const fn is_available() -> bool {
     cfg!(vpx)
@@ -165,6 +175,11 @@ mod library {
         }
 
         pub(crate) fn decode(&mut self, frame: &[u8]) -> Result<Image, VideoError> {
+            if let Some((width, height)) = super::key_size(frame)
+                && width * height > super::MOST_PIXELS
+            {
+                return Err(VideoError::Size { width, height });
+            }
             let length = u32::try_from(frame.len()).map_err(|_| VideoError::Codec(-1))?;
             let mut planes = Planes { data: [std::ptr::null(); 3], stride: [0; 3], width: 0, height: 0 };
             // SAFETY: the bytes outlive the call, which reads no more than `length` of them.

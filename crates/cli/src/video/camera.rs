@@ -2,18 +2,35 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, sync_channel};
 
 use taut_core::{Bitrate, Bytes, Duration, Time};
 use taut_io::Clock;
 use taut_media::picture::Ask;
 use taut_session::{ChannelEvent, ChannelId};
-use taut_video::{Encoder, EncoderConfig, Scene};
+use taut_video::{Encoder, EncoderConfig, Image, VideoError};
 
-use super::{Format, Source, VideoSpec};
+use super::frames::Frames;
+use super::{Format, VideoSpec};
 
 /// Words that wait for it, at most: with more it is told that it missed some.
 const WORDS: usize = 64;
+
+/// Until somebody looks, a camera looks so often what it is told.
+const IDLE: Duration = Duration::from_secs(1);
+
+/// What happens to a camera.
+enum Next {
+    Word(Word),
+    /// Another program's picture.
+    Came(Image),
+    /// A period is over.
+    Due,
+    /// There is no session any more.
+    End,
+    /// Nothing.
+    Nothing,
+}
 
 /// What a camera is told.
 #[derive(Clone, Copy, Debug)]
@@ -35,7 +52,7 @@ pub(crate) struct Camera {
     most: Bitrate,
     /// What the session has left, where that is known.
     left: Option<Bitrate>,
-    scene: Scene,
+    frames: Frames,
     encoder: Encoder,
     format: Format,
     words: Receiver<Word>,
@@ -62,16 +79,14 @@ impl Camera {
         ask: ChannelId,
         most: Bitrate,
     ) -> Result<(Self, CameraWords), String> {
-        let wrong = |error: taut_video::VideoError| format!("--video {}: {error}", spec.name);
-        let Source::Test(format) = spec.source;
-        let config = EncoderConfig::new(format.width, format.height, format.rate).rate(most);
-        let encoder = Encoder::new(config).map_err(wrong)?;
-        let scene = Scene::new(format.width, format.height).map_err(wrong)?;
+        let wrong = |error: String| format!("--video {}: {error}", spec.name);
+        let (frames, format) = Frames::open(&spec.source).map_err(wrong)?;
+        let encoder = encoder(format, most).map_err(|error| wrong(error.to_string()))?;
         let (sender, words) = sync_channel(WORDS);
         let missed = Arc::new(AtomicBool::new(false));
         let told = CameraWords { channel, ask, words: sender, missed: Arc::clone(&missed) };
         let name = spec.name.clone();
-        Ok((Self { name, channel, most, left: None, scene, encoder, format, words, missed }, told))
+        Ok((Self { name, channel, most, left: None, frames, encoder, format, words, missed }, told))
     }
 
     /// Starts its thread, which ends with the last of its [`CameraWords`]. `send` gives a message to the session: what was made when; false: it does
@@ -92,45 +107,96 @@ impl Camera {
     /// Waits until somebody looks, then makes pictures until nobody does; false: there is no session any more.
     fn picture(&mut self, clock: Clock, send: &impl Fn(ChannelId, Time, Vec<u8>) -> bool) -> bool {
         loop {
-            match self.words.recv() {
-                Ok(Word::Opened) => break,
-                Ok(Word::Bitrate(rate)) => self.limit(rate),
-                Ok(_) => {}
-                Err(_) => return false,
+            match self.next_word(clock, clock.now() + IDLE) {
+                Next::Word(Word::Opened) => break,
+                Next::Word(Word::Bitrate(rate)) => self.limit(rate),
+                // What other programs send is decoded while nobody looks, for what comes later refers to it.
+                Next::Word(_) | Next::Came(_) | Next::Due | Next::Nothing => {}
+                Next::End => return false,
             }
         }
         self.encoder.restart();
         let period = Duration::from_nanos(1_000_000_000 / u64::from(self.format.rate));
         let (mut next, mut number) = (clock.now(), 0);
         loop {
-            let left = next.saturating_since(clock.now());
-            match self.words.recv_timeout(std::time::Duration::from_nanos(left.as_nanos())) {
-                Ok(Word::Opened) => self.encoder.restart(),
-                Ok(Word::Closed) => return true,
-                Ok(Word::Ask(ask)) => self.encoder.ask(ask),
-                Ok(Word::Dropped) => self.encoder.lost(),
-                Ok(Word::Bitrate(rate)) => self.limit(rate),
-                Err(RecvTimeoutError::Disconnected) => return false,
-                Err(RecvTimeoutError::Timeout) => {
-                    if self.missed.swap(false, Ordering::AcqRel) {
-                        self.encoder.restart();
-                    }
-                    let created = clock.now();
-                    let made = self.encoder.encode(self.scene.draw(number));
-                    // One that cannot be encoded is followed by a key frame.
-                    let payload = made.map_or_else(|_| Vec::new(), |made| made.payload);
-                    let takes = self.takes(payload.len());
-                    if payload.is_empty() || !send(self.channel, created, payload) {
-                        self.encoder.lost();
-                    }
-                    number += 1;
-                    // Pictures are left out where encoding takes longer than a period, and where one is longer than the session carries in that time.
-                    while next <= created || next + period <= created + takes {
-                        next += period;
-                    }
+            let image = match self.next_word(clock, next) {
+                Next::Word(Word::Opened) => {
+                    self.encoder.restart();
+                    continue;
                 }
+                Next::Word(Word::Closed) => return true,
+                Next::Word(Word::Ask(ask)) => {
+                    self.encoder.ask(ask);
+                    continue;
+                }
+                Next::Word(Word::Dropped) => {
+                    self.encoder.lost();
+                    continue;
+                }
+                Next::Word(Word::Bitrate(rate)) => {
+                    self.limit(rate);
+                    continue;
+                }
+                Next::Nothing => continue,
+                Next::End => return false,
+                // Of a source with a clock of its own one is left out, too, while the session is busy with the one before.
+                Next::Came(_) if clock.now() + period / 2 < next => continue,
+                Next::Came(image) => Some(image),
+                Next::Due => self.frames.due(number),
+            };
+            let created = clock.now();
+            let takes = image.map_or(Duration::ZERO, |image| self.show(created, &image, send));
+            number += 1;
+            // Pictures are left out where encoding takes longer than a period, and where one is longer than the session carries in that time.
+            while next <= created || next + period <= created + takes {
+                next += period;
             }
         }
+    }
+
+    /// What happens next, until then.
+    fn next_word(&mut self, clock: Clock, until: Time) -> Next {
+        if let Frames::Rtp(rtp) = &mut self.frames {
+            return match self.words.try_recv() {
+                Ok(word) => Next::Word(word),
+                Err(TryRecvError::Disconnected) => Next::End,
+                // It looks for words between two packets.
+                Err(TryRecvError::Empty) => rtp.receive(|| clock.now()).map_or(Next::Nothing, Next::Came),
+            };
+        }
+        let left = until.saturating_since(clock.now());
+        match self.words.recv_timeout(std::time::Duration::from_nanos(left.as_nanos())) {
+            Ok(word) => Next::Word(word),
+            Err(RecvTimeoutError::Disconnected) => Next::End,
+            Err(RecvTimeoutError::Timeout) => Next::Due,
+        }
+    }
+
+    /// Encodes and sends it: how long the session is busy with it.
+    fn show(
+        &mut self,
+        created: Time,
+        image: &Image,
+        send: &impl Fn(ChannelId, Time, Vec<u8>) -> bool,
+    ) -> Duration {
+        let (width, height) = (image.width(), image.height());
+        if (width, height) != (self.format.width, self.format.height) {
+            let format = Format { width, height, ..self.format };
+            let rate = self.encoder.bitrate();
+            // One for which there is no encoder is left out.
+            let Ok(other) = encoder(format, rate) else { return Duration::ZERO };
+            (self.encoder, self.format) = (other, format);
+        }
+        if self.missed.swap(false, Ordering::AcqRel) {
+            self.encoder.restart();
+        }
+        // One that cannot be encoded is followed by a key frame.
+        let payload = self.encoder.encode(image).map_or_else(|_| Vec::new(), |made| made.payload);
+        let takes = self.takes(payload.len());
+        if payload.is_empty() || !send(self.channel, created, payload) {
+            self.encoder.lost();
+        }
+        takes
     }
 
     /// How long the session is busy with so many bytes, as far as is known; a picture a second goes in any case.
@@ -145,6 +211,10 @@ impl Camera {
         // One that is refused leaves the one before.
         let _ = self.encoder.set_bitrate(rate);
     }
+}
+
+fn encoder(format: Format, rate: Bitrate) -> Result<Encoder, VideoError> {
+    Encoder::new(EncoderConfig::new(format.width, format.height, format.rate).rate(rate))
 }
 
 impl CameraWords {

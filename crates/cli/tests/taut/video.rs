@@ -1,5 +1,8 @@
 //! Pictures from a robot to an operator, as two processes: over loopback, and through an emulated network that loses some.
 
+use std::net::UdpSocket;
+use std::process::{Child, Command};
+
 use serde_json::Value;
 
 use crate::sessions::{ONE_AT_A_TIME, Running};
@@ -33,7 +36,7 @@ fn skipped(world: &World) -> bool {
 }
 
 /// What the operator saw within so many states, and its last line.
-fn watched(name: &str, network: Option<&str>) -> Option<(Value, Value)> {
+fn watched(name: &str, network: Option<&str>, source: &str) -> Option<(Value, Value)> {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let world = World::new(name);
     if skipped(&world) {
@@ -42,7 +45,7 @@ fn watched(name: &str, network: Option<&str>) -> Option<(Value, Value)> {
     let identity = |who: &str| world.taut(&format!("identity --path {who}")).out.trim().to_owned();
     let (robot_id, operator_id) = (identity("robot"), identity("operator"));
     let mut robot = Running::start(world.command(&format!(
-        "robot --listen 127.0.0.1:0 --identity robot --trust {operator_id} --state kept --watchdog 3s --video front=test --json"
+        "robot --listen 127.0.0.1:0 --identity robot --trust {operator_id} --state kept --watchdog 3s --video front={source} --json"
     )));
     let mut address = robot.wait_for("listening")["address"].as_str().unwrap().to_owned();
     let emulator = network.map(|scenario| {
@@ -68,7 +71,7 @@ fn watched(name: &str, network: Option<&str>) -> Option<(Value, Value)> {
 
 #[test]
 fn test_pictures_are_seen_with_their_numbers_and_their_age_is_known() {
-    let Some((seen, _)) = watched("video-loopback", None) else { return };
+    let Some((seen, _)) = watched("video-loopback", None, "test") else { return };
     let count = |key: &str| seen[key].as_u64().unwrap();
     assert!(count("frames") > 60, "{seen}");
     assert_eq!(count("numbers_read"), count("frames"), "{seen}");
@@ -81,7 +84,7 @@ fn test_pictures_are_seen_with_their_numbers_and_their_age_is_known() {
 
 #[test]
 fn losses_are_made_up_for_without_key_frames() {
-    let Some((seen, _)) = watched("video-lossy", Some(LOSSY)) else { return };
+    let Some((seen, _)) = watched("video-lossy", Some(LOSSY), "test") else { return };
     let count = |key: &str| seen[key].as_u64().unwrap();
     assert_eq!(count("numbers_read"), count("frames"), "{seen}");
     assert!(count("frames") > 60 && count("missing") * 5 < count("frames"), "{seen}");
@@ -90,12 +93,50 @@ fn losses_are_made_up_for_without_key_frames() {
     assert!(seen["age_ms"]["p50"].as_f64().unwrap() >= 20.0, "{seen}");
 }
 
+/// Another program that makes pictures; `None` where it is not installed.
+fn ffmpeg(arguments: &[&str]) -> Option<Child> {
+    let began = Command::new("ffmpeg").args(["-v", "error", "-nostdin", "-y", "-re"]).args(arguments).spawn();
+    began.inspect_err(|error| println!("skipped: ffmpeg: {error} (apt-get install ffmpeg)")).ok()
+}
+
+const PATTERN: [&str; 8] =
+    ["-f", "lavfi", "-i", "testsrc2=size=320x240:rate=30", "-c:v", "libvpx", "-deadline", "realtime"];
+
+#[test]
+fn pictures_of_a_file_are_seen() {
+    let file = std::env::temp_dir().join(format!("taut-video-{}.ivf", std::process::id()));
+    let path = file.to_str().unwrap();
+    let Some(mut made) = ffmpeg(&[&PATTERN[..], &["-t", "1", path]].concat()) else { return };
+    assert!(made.wait().unwrap().success());
+    let seen = watched("video-file", None, &format!("ivf:{path}"));
+    std::fs::remove_file(&file).unwrap();
+    let Some((seen, _)) = seen else { return };
+    assert!(seen["frames"].as_u64() > Some(60), "{seen}");
+    assert_eq!((seen["malformed"].as_u64(), seen["keys"].as_u64()), (Some(0), Some(1)), "{seen}");
+}
+
+#[test]
+fn pictures_that_another_program_sends_are_seen() {
+    // A port that was free a moment ago.
+    let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let to = format!("rtp://127.0.0.1:{port}");
+    let pattern = [&PATTERN[..], &["-g", "30", "-t", "60", "-f", "rtp", &to]].concat();
+    let Some(mut sender) = ffmpeg(&pattern) else { return };
+    let seen = watched("video-rtp", None, &format!("rtp:127.0.0.1:{port}"));
+    sender.kill().unwrap();
+    sender.wait().unwrap();
+    let Some((seen, _)) = seen else { return };
+    assert!(seen["frames"].as_u64() > Some(30), "{seen}");
+    assert_eq!(seen["malformed"].as_u64(), Some(0), "{seen}");
+}
+
 #[test]
 fn what_is_no_camera_is_refused_in_a_line() {
     let world = World::new("video-wrong");
     for (arguments, why) in [
         ("--video front", "NAME=SOURCE"),
         ("--video front=webcam", "there is test"),
+        ("--video front=rtp:5004", "rtp:127.0.0.1:5004"),
         ("--video front=test:640", "640x480@30"),
     ] {
         let ended =

@@ -1,0 +1,92 @@
+//! Where a camera's pictures come from.
+
+use std::io;
+use std::net::UdpSocket;
+
+use taut_core::Time;
+use taut_video::{Film, FrameDecoder, Image, RtpFrames, RtpTaken, Scene, VideoError};
+
+use super::{Format, Source};
+
+/// The largest file.
+const LARGEST: u64 = 1 << 30;
+/// So long a packet is waited for: what the session says waits as long.
+const PACKET: std::time::Duration = std::time::Duration::from_millis(5);
+/// The longest packet.
+const LONGEST: usize = 65_536;
+
+/// Pictures, when one is due.
+pub(super) enum Frames {
+    Test(Scene),
+    File(Box<Film>),
+    Rtp(Box<Rtp>),
+}
+
+/// What another program sends.
+pub(super) struct Rtp {
+    socket: UdpSocket,
+    buffer: Vec<u8>,
+    frames: RtpFrames,
+    decoder: FrameDecoder,
+}
+
+impl Frames {
+    /// Of this source, and the size and rate of its pictures, which may become others over RTP.
+    ///
+    /// # Errors
+    /// One line.
+    pub(super) fn open(source: &Source) -> Result<(Self, Format), String> {
+        let wrong = |error: VideoError| error.to_string();
+        match source {
+            Source::Test(format) => {
+                let scene = Scene::new(format.width, format.height).map_err(wrong)?;
+                Ok((Self::Test(scene), *format))
+            }
+            Source::Ivf(path) => {
+                let of_file = |error: io::Error| format!("{}: {error}", path.display());
+                if std::fs::metadata(path).map_err(of_file)?.len() > LARGEST {
+                    return Err(format!("{}: longer than 1 GB", path.display()));
+                }
+                let film = Film::new(std::fs::read(path).map_err(of_file)?).map_err(wrong)?;
+                let header = film.header();
+                let rate = (header.rate / header.scale).clamp(1, 240);
+                let format = Format { width: header.width.into(), height: header.height.into(), rate };
+                Ok((Self::File(Box::new(film)), format))
+            }
+            Source::Rtp(at) => {
+                let of_socket = |error: io::Error| format!("{at}: {error}");
+                let socket = UdpSocket::bind(at).map_err(of_socket)?;
+                socket.set_read_timeout(Some(PACKET)).map_err(of_socket)?;
+                let decoder = FrameDecoder::new().map_err(wrong)?;
+                let (buffer, frames) = (vec![0; LONGEST], RtpFrames::new());
+                Ok((Self::Rtp(Box::new(Rtp { socket, buffer, frames, decoder })), Format::DEFAULT))
+            }
+        }
+    }
+
+    /// The picture that is due, of this number; `None`: this one is left out.
+    pub(super) fn due(&mut self, number: u32) -> Option<Image> {
+        match self {
+            Self::Test(scene) => Some(scene.draw(number).clone()),
+            Self::File(film) => film.next_image().ok(),
+            Self::Rtp(_) => None,
+        }
+    }
+}
+
+impl Rtp {
+    /// Waits for a packet, not long: the picture that it makes whole.
+    pub(super) fn receive(&mut self, now: impl Fn() -> Time) -> Option<Image> {
+        // Nothing came, or what was refused by somebody else's socket.
+        let length = self.socket.recv(&mut self.buffer).ok()?;
+        match self.frames.take(now(), &self.buffer[..length]) {
+            RtpTaken::Nothing => None,
+            RtpTaken::Lost => {
+                self.decoder.lost();
+                None
+            }
+            // What cannot be decoded is followed by a key frame, sooner or later.
+            RtpTaken::Frame(frame) => self.decoder.decode(&frame).ok().flatten(),
+        }
+    }
+}

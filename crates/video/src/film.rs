@@ -1,0 +1,360 @@
+//! Frames of other encoders into pictures: from a file, and over RTP.
+
+use taut_core::{Duration, Time};
+use taut_wire::rtp::FrameKind;
+use taut_wire::rtp::View;
+use taut_wire::rtp::vp8::{self, Descriptor};
+
+use crate::vpx::RawDecoder;
+use crate::{Image, Ivf, IvfHeader, VideoError};
+
+/// VP8 frames, one after the other.
+#[derive(Debug)]
+pub struct FrameDecoder {
+    raw: RawDecoder,
+    /// There was a key frame, and nothing was missing since.
+    goes_on: bool,
+}
+
+impl FrameDecoder {
+    /// One that waits for a key frame.
+    ///
+    /// # Errors
+    /// Where taut was built without libvpx, or that one is of another version.
+    pub fn new() -> Result<Self, VideoError> {
+        Ok(Self { raw: RawDecoder::new()?, goes_on: false })
+    }
+
+    /// The picture of a frame; `None` of one that is not shown, and while a key frame is waited for.
+    ///
+    /// # Errors
+    /// When libvpx cannot decode it, and of pictures of more than 4096 by 2304 pixels.
+    pub fn decode(&mut self, frame: &[u8]) -> Result<Option<Image>, VideoError> {
+        // The first bit is 0 in a key frame, the fifth in one that others refer to and nobody sees (RFC 6386 section 9.1).
+        let Some(first) = frame.first() else { return Ok(None) };
+        self.goes_on |= first & 1 == 0;
+        if !self.goes_on {
+            return Ok(None);
+        }
+        match self.raw.decode(frame) {
+            Ok(image) => Ok(Some(image)),
+            Err(VideoError::Codec(-1)) if first & 0x10 == 0 => Ok(None),
+            Err(error) => {
+                self.goes_on = false;
+                Err(error)
+            }
+        }
+    }
+
+    /// A frame is missing.
+    pub fn lost(&mut self) {
+        self.goes_on = false;
+    }
+}
+
+/// The pictures of a file, again and again.
+#[derive(Debug)]
+pub struct Film {
+    ivf: Ivf,
+    decoder: FrameDecoder,
+}
+
+impl Film {
+    /// Of the bytes of an IVF file of VP8.
+    ///
+    /// # Errors
+    /// When it is none, or there is no decoder.
+    pub fn new(bytes: Vec<u8>) -> Result<Self, VideoError> {
+        Ok(Self { ivf: Ivf::new(bytes)?, decoder: FrameDecoder::new()? })
+    }
+
+    /// What it says of its frames.
+    pub fn header(&self) -> IvfHeader {
+        self.ivf.header()
+    }
+
+    /// The next picture; after the last the first.
+    ///
+    /// # Errors
+    /// Of a file without a picture, one that is not of the size that the file begins with, and as [`FrameDecoder::decode`].
+    pub fn next_image(&mut self) -> Result<Image, VideoError> {
+        let IvfHeader { width, height, .. } = self.ivf.header();
+        let mut rewound = false;
+        loop {
+            let Some(frame) = self.ivf.next_frame() else {
+                if std::mem::replace(&mut rewound, true) {
+                    return Err(VideoError::File("without a picture that begins with a key frame"));
+                }
+                self.ivf.rewind();
+                self.decoder.lost();
+                continue;
+            };
+            let Some(image) = self.decoder.decode(frame)? else { continue };
+            if (image.width(), image.height()) != (width.into(), height.into()) {
+                return Err(VideoError::Size { width: image.width(), height: image.height() });
+            }
+            return Ok(image);
+        }
+    }
+}
+
+/// Counts of an [`RtpFrames`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RtpCounts {
+    /// Packets that are no RTP with VP8.
+    pub malformed: u64,
+    /// Packets of another source than the one that is listened to.
+    pub foreign: u64,
+    /// Packets that came after a later one, or twice.
+    pub late: u64,
+    /// Frames that came whole.
+    pub frames: u64,
+    /// Times that something was missing: what refers to it is dropped, up to the next key frame.
+    pub lost: u64,
+    /// Frames that were longer than 4 MB.
+    pub too_long: u64,
+}
+
+/// Packets of VP8 over RTP (RFC 7741) into frames. Of one source at a time, by its SSRC: another one is taken once that has been silent for a second.
+#[derive(Debug, Default)]
+pub struct RtpFrames {
+    source: Option<u32>,
+    heard: Time,
+    next: Option<u16>,
+    timestamp: u32,
+    /// Of the frame at work, if it has begun.
+    frame: Option<Vec<u8>>,
+    counts: RtpCounts,
+}
+
+/// What a packet brought.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RtpTaken {
+    /// Nothing that is whole.
+    Nothing,
+    /// A frame is missing, and perhaps the one before this packet.
+    Lost,
+    /// The last packet of a frame.
+    Frame(Vec<u8>),
+}
+
+const SILENT: Duration = Duration::from_secs(1);
+/// The longest frame that is put together.
+const LONGEST: usize = 4 << 20;
+
+impl RtpFrames {
+    /// One that has heard nothing.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// What became of packets.
+    pub fn counts(&self) -> RtpCounts {
+        self.counts
+    }
+
+    /// A packet came.
+    pub fn take(&mut self, now: Time, packet: &[u8]) -> RtpTaken {
+        let Ok(view) = View::new_checked(packet) else {
+            self.counts.malformed += 1;
+            return RtpTaken::Nothing;
+        };
+        let repr = view.repr();
+        if self.source.is_some_and(|source| source != repr.ssrc) && now.saturating_since(self.heard) < SILENT
+        {
+            self.counts.foreign += 1;
+            return RtpTaken::Nothing;
+        }
+        let Ok((descriptor, length)) = Descriptor::parse(view.payload()) else {
+            self.counts.malformed += 1;
+            return RtpTaken::Nothing;
+        };
+        if self.source.replace(repr.ssrc) != Some(repr.ssrc) {
+            (self.next, self.frame) = (None, None);
+        }
+        self.heard = now;
+        let ahead = self.next.map_or(0, |next| repr.sequence.wrapping_sub(next));
+        if ahead >= 1 << 15 {
+            self.counts.late += 1;
+            return RtpTaken::Nothing;
+        }
+        self.next = Some(repr.sequence.wrapping_add(1));
+        // A frame ends with its marker; one without the end of the one before says that this is lost (RFC 7741 section 4.4).
+        let cut_short =
+            self.frame.is_some() && (descriptor.starts_frame() || repr.timestamp != self.timestamp);
+        let mut lost = ahead > 0 || cut_short;
+        if lost {
+            self.frame = None;
+        }
+        if descriptor.starts_frame() {
+            (self.frame, self.timestamp) = (Some(Vec::new()), repr.timestamp);
+            // A key frame needs nothing of what is lost.
+            lost &= vp8::kind(view.payload()) != FrameKind::Key;
+        }
+        let bytes = &view.payload()[length..];
+        let is_long = self.frame.as_ref().is_some_and(|frame| frame.len() + bytes.len() > LONGEST);
+        if is_long {
+            self.frame = None;
+            self.counts.too_long += 1;
+            lost = true;
+        }
+        if lost {
+            self.counts.lost += 1;
+        }
+        match &mut self.frame {
+            // The beginning is missing, and that was said.
+            None => {}
+            Some(frame) => frame.extend_from_slice(bytes),
+        }
+        if lost {
+            self.frame = None;
+            return RtpTaken::Lost;
+        }
+        match self.frame.take_if(|_| repr.marker) {
+            Some(frame) => {
+                self.counts.frames += 1;
+                RtpTaken::Frame(frame)
+            }
+            None => RtpTaken::Nothing,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Encoder, EncoderConfig, Scene, is_available, ivf_frame};
+    use taut_core::Seed;
+    use taut_wire::rtp::Repr;
+
+    /// So many frames of the test picture, the first a key frame; none without libvpx.
+    fn frames(count: u32) -> Vec<Vec<u8>> {
+        if !is_available() {
+            println!("skipped: built without libvpx");
+            return Vec::new();
+        }
+        let mut scene = Scene::new(640, 480).unwrap();
+        let mut encoder = Encoder::new(EncoderConfig::new(640, 480, 30)).unwrap();
+        (0..count).map(|number| encoder.encode(scene.draw(number)).unwrap().frame().to_vec()).collect()
+    }
+
+    /// A frame in packets of 1000 bytes.
+    fn packets(frame: &[u8], sequence: &mut u16, timestamp: u32, ssrc: u32) -> Vec<Vec<u8>> {
+        let parts = frame.len().div_ceil(1_000);
+        let packet = |(at, part): (usize, &[u8])| {
+            let mut bytes = Vec::new();
+            let repr = Repr {
+                marker: at + 1 == parts,
+                payload_type: 96,
+                sequence: *sequence,
+                timestamp,
+                ssrc,
+                ..Repr::default()
+            };
+            repr.emit(&mut bytes);
+            Descriptor { start: at == 0, ..Descriptor::default() }.emit(&mut bytes);
+            bytes.extend_from_slice(part);
+            *sequence = sequence.wrapping_add(1);
+            bytes
+        };
+        frame.chunks(1_000).enumerate().map(packet).collect()
+    }
+
+    #[test]
+    fn a_file_is_shown_again_and_again() {
+        let frames = frames(3);
+        if frames.is_empty() {
+            return;
+        }
+        let mut file = IvfHeader { width: 640, height: 480, rate: 30, scale: 1 }.emit();
+        // It begins behind its key frame, which is at the end of what was cut off.
+        file.extend(ivf_frame(0, &frames[1]));
+        frames.iter().for_each(|frame| file.extend(ivf_frame(0, frame)));
+        let mut film = Film::new(file).unwrap();
+        let seen: Vec<_> = (0..7).map(|_| Scene::read(&film.next_image().unwrap())).collect();
+        assert_eq!(seen, [0, 1, 2, 0, 1, 2, 0].map(Some));
+        let mut headless = IvfHeader { width: 640, height: 480, rate: 30, scale: 1 }.emit();
+        headless.extend(ivf_frame(0, &frames[1]));
+        assert!(matches!(Film::new(headless).unwrap().next_image(), Err(VideoError::File(_))));
+        let mut other = IvfHeader { width: 64, height: 48, rate: 30, scale: 1 }.emit();
+        other.extend(ivf_frame(0, &frames[0]));
+        assert!(matches!(Film::new(other).unwrap().next_image(), Err(VideoError::Size { .. })));
+    }
+
+    #[test]
+    fn a_giant_picture_is_refused_before_there_is_memory_for_it() {
+        let Ok(mut decoder) = FrameDecoder::new() else { return };
+        let mut frame = vec![0; 64];
+        frame[..10].copy_from_slice(&[0x10, 0x02, 0, 0x9d, 0x01, 0x2a, 0xff, 0x3f, 0xff, 0x3f]);
+        assert_eq!(decoder.decode(&frame), Err(VideoError::Size { width: 16_383, height: 16_383 }));
+    }
+
+    #[test]
+    fn frames_come_whole_over_rtp_and_what_a_loss_leaves_is_said() {
+        let (mut rtp, mut sequence, now) = (RtpFrames::new(), 65_534, Time::ZERO);
+        let frame = |byte: u8| vec![byte; 2_500];
+        for (number, byte) in [1_u8, 2, 3].into_iter().enumerate() {
+            let sent = packets(&frame(byte), &mut sequence, number as u32 * 3_000, 7);
+            let taken: Vec<_> = sent.iter().map(|packet| rtp.take(now, packet)).collect();
+            assert_eq!(taken, [RtpTaken::Nothing, RtpTaken::Nothing, RtpTaken::Frame(frame(byte))]);
+            assert_eq!(rtp.take(now, &sent[1]), RtpTaken::Nothing, "once more");
+        }
+        // The second packet of a frame is lost, so its third is of no use; and then the last of another one.
+        let sent = packets(&frame(5), &mut sequence, 9_000, 7);
+        assert_eq!([0, 2].map(|at| rtp.take(now, &sent[at])), [RtpTaken::Nothing, RtpTaken::Lost]);
+        let sent = packets(&frame(7), &mut sequence, 12_000, 7);
+        assert_eq!([0, 1].map(|at| rtp.take(now, &sent[at])), [RtpTaken::Nothing, RtpTaken::Nothing]);
+        let sent = packets(&frame(9), &mut sequence, 15_000, 7);
+        assert_eq!(rtp.take(now, &sent[0]), RtpTaken::Lost);
+        // A key frame, whose first bit is 0, needs nothing of it.
+        let sent = packets(&frame(8), &mut sequence, 18_000, 7);
+        let taken: Vec<_> = sent.iter().map(|packet| rtp.take(now, packet)).collect();
+        assert_eq!(taken[2], RtpTaken::Frame(frame(8)));
+        // Another source, which is heard when this one is silent.
+        let other = packets(&frame(4), &mut 9, 0, 8);
+        assert_eq!(rtp.take(now, &other[0]), RtpTaken::Nothing);
+        assert_eq!(rtp.counts().foreign, 1);
+        let later = now + Duration::from_secs(2);
+        let taken: Vec<_> = other.iter().map(|packet| rtp.take(later, packet)).collect();
+        assert_eq!(taken[2], RtpTaken::Frame(frame(4)));
+        assert_eq!(rtp.counts().late, 3);
+    }
+
+    /// Whatever comes: no panic, no frame beyond its bound, and a decoder that goes on with the next key frame.
+    #[test]
+    fn hostile_packets_take_no_more_than_a_frame() {
+        let mut rng = Seed::new(3).stream("hostile");
+        let (mut rtp, mut decoder) = (RtpFrames::new(), FrameDecoder::new().ok());
+        for round in 0..20_000_u64 {
+            let mut packet: Vec<u8> = (0..rng.below(80)).map(|_| rng.below(256) as u8).collect();
+            if let Some(first) = packet.first_mut().filter(|_| round % 2 == 0) {
+                *first = 0x80;
+            }
+            let now = Time::ZERO + Duration::from_millis(700) * round;
+            if let (RtpTaken::Frame(frame), Some(decoder)) = (rtp.take(now, &packet), &mut decoder) {
+                let _ = decoder.decode(&frame);
+            }
+        }
+        // One that never ends.
+        let mut sequence = 0;
+        let endless = vec![1; 1_000];
+        for at in 0..6_000_u32 {
+            let mut bytes = Vec::new();
+            Repr { payload_type: 96, sequence, timestamp: 1, ssrc: 1, ..Repr::default() }.emit(&mut bytes);
+            Descriptor { start: at == 0, ..Descriptor::default() }.emit(&mut bytes);
+            bytes.extend_from_slice(&endless);
+            sequence = sequence.wrapping_add(1);
+            rtp.take(Time::ZERO + Duration::from_secs(20_000), &bytes);
+            assert!(rtp.frame.as_ref().is_none_or(|frame| frame.len() <= LONGEST));
+        }
+        assert_eq!(rtp.counts().too_long, 1);
+        let (frames, mut sequence) = (frames(1), 6_000);
+        let Some((frame, decoder)) = frames.first().zip(decoder.as_mut()) else { return };
+        let sent = packets(frame, &mut sequence, 2, 1);
+        let last =
+            sent.iter().map(|packet| rtp.take(Time::ZERO + Duration::from_secs(20_000), packet)).last();
+        assert_eq!(last, Some(RtpTaken::Frame(frame.clone())));
+        decoder.lost();
+        assert!(decoder.decode(frame).unwrap().is_some());
+    }
+}
