@@ -82,6 +82,6 @@ def test_an_apply_that_holds_is_stopped_before_it_returns(ends, by):
 
 def stop_of(operator):
     while event := operator.events.poll():
-        if event.name == "robot" and event.detail["state"] != "enabled" and event.detail["cause"] != "start":
+        if event.name == "robot" and event.detail["state"] != "ENABLED" and event.detail["cause"] != "start":
             return event.detail["cause"]
     return None

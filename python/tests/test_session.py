@@ -17,7 +17,7 @@ def robot_states(operator):
 
 
 def stopped_by(operator, cause):
-    return lambda: any(told == cause for state, told in robot_states(operator) if state != "enabled")
+    return lambda: any(told == cause for state, told in robot_states(operator) if state != "ENABLED")
 
 
 def test_an_arm_goes_where_the_hand_is_and_the_hand_feels_it(ends):
