@@ -14,6 +14,7 @@ import sys
 
 LATE_MS = 15
 BLOCK, REACH = 50, 200
+COLUMNS = ("command", "a_one_way_ms", "a_acknowledged_after", "b_one_way_ms", "b_acknowledged_after")
 DELAYS = ("a_one_way_ms", "b_one_way_ms")
 PROTOCOLS = {
     "deadline": '{ policy = "deadline", clocks = "synchronised" }',
@@ -95,7 +96,7 @@ def main():
             rows = change(list(csv.DictReader(file.open(encoding="utf-8"))), random.Random(f"{name} {file.stem}"))
             made = target / f"{name.replace(' ', '_').replace('%', 'percent')}-{file.name}"
             with made.open("w", encoding="utf-8", newline="") as out:
-                writer = csv.DictWriter(out, rows[0].keys() if name != "swapped" else ["command", *(f"{p}_{w}" for p in "ab" for w in ("one_way_ms", "acknowledged_after"))], lineterminator="\n")
+                writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
                 writer.writeheader()
                 writer.writerows({**row, "command": at} for at, row in enumerate(rows, 1))
             chains = "\n".join(f'"links.{p}.chain" = [{{ recorded = {{ file = "{made.name}", path = "{p}" }} }}]' for p in "ab")
