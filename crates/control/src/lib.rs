@@ -114,14 +114,13 @@ pub struct Tdpa {
     /// the passivity controller takes all of the force from a hand that moves along with it, and none from one that is at rest: without
     /// this a hand around rest is given all and nothing in turn, and hand and arm never come to rest. It stands before the passivity
     /// controller, whose last word the next force begins at, as the virtual mass and spring of Ryu, Artigas, Preusche 2010, section 5
-    /// do behind it. Default: 10 ms.
+    /// do behind it. 10 ms keep a hand calm that presses and stays, and in the lab cost stiffness where it comes and goes. Default: 0.
     pub filter: Duration,
 }
 
 impl Default for Tdpa {
     fn default() -> Self {
-        let [correction, filter] = [200, 10].map(Duration::from_millis);
-        Self { reserve: 0.02, correction, filter }
+        Self { reserve: 0.02, correction: Duration::from_millis(200), filter: Duration::ZERO }
     }
 }
 
