@@ -33,7 +33,11 @@ fn what_is_made_is_delivered_dropped_or_lost_and_what_is_urgent_does_not_wait_be
         assert_eq!(channel.made, channel.delivered + dropped + channel.lost, "{channel:?}");
         // The first pictures are made before it is known how fast they may go.
         let share = if channel.name == "camera" { 94 } else { 97 };
-        assert!(channel.delivered * 100 >= channel.made * share, "{channel:?}");
+        // Of a few messages, one was made before the channel was open, and the path may lose one.
+        assert!(
+            channel.delivered * 100 >= channel.made * share || channel.delivered + 2 >= channel.made,
+            "{channel:?}"
+        );
     }
     let age = |name| channel(&teleop, name).age_ms.clone().expect("some came");
     // Nothing is faster than the network; joints wait for a frame of the camera's at most, a camera's frame for its bytes to go.

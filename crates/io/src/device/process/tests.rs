@@ -243,7 +243,12 @@ fn what_is_no_frame_is_counted_and_told() {
 
 #[test]
 fn a_device_that_ends_has_failed_for_ever() {
-    let mut device = start("ends", None).unwrap();
+    let mut device = match start("ends", None) {
+        Ok(device) => device,
+        // On a busy machine it has ended before it is looked at.
+        Err(ProcessError::Failed(DeviceFailure::Ended(how))) => return assert!(how.contains('3'), "{how}"),
+        Err(error) => panic!("{error}"),
+    };
     let how = wait_for(|| match device.failure() {
         Some(DeviceFailure::Ended(how)) => Some(how),
         _ => None,
