@@ -35,7 +35,7 @@ pub(crate) struct Arguments {
     /// A hand that finds a surface, presses, slides and lets go by itself, in place of the keyboard; on a terminal with all of it on view
     #[arg(long)]
     script: bool,
-    /// The console in a browser in place of the keyboard, with the pictures of a test camera
+    /// The console in a browser in place of the keyboard, with pictures of the arm
     #[cfg(feature = "console")]
     #[arg(long, conflicts_with = "script")]
     console: bool,
@@ -208,7 +208,7 @@ fn robot(
 ) -> Result<(Part, String), String> {
     let (device, identity, state) =
         (format!("sim:{}", arguments.touches), folder.file("robot"), folder.file("robot.state"));
-    let camera = format!("{CAMERA}=test");
+    let camera = format!("{CAMERA}=drawn");
     let mut words = vec![
         "robot",
         "--listen",

@@ -23,7 +23,7 @@ use taut_transport::identity::{Fingerprint, Trust};
 use self::output::Output;
 use crate::button::Word;
 use crate::channels::{self, Channels};
-use crate::device::{Moved, Ready};
+use crate::device::{Moved, Ready, Seen};
 use crate::diagnostics::{Log, Traces};
 use crate::host::{self, Begun, OnSignal, Scheduling, Session, every};
 use crate::identity::Plaintext;
@@ -255,10 +255,10 @@ impl Arguments {
         names.fold(self.device_channels(), |channels, name| channels?.with_picture(name))
     }
 
-    fn cameras(&self, channels: &Channels) -> Result<Cameras, String> {
+    fn cameras(&self, channels: &Channels, seen: &Seen) -> Result<Cameras, String> {
         let camera = |spec: &VideoSpec| {
             let (channel, ask) = channels.of_picture(&spec.name)?;
-            Camera::new(spec, channel, ask, self.video_rate)
+            Camera::new(spec, channel, ask, self.video_rate, seen)
         };
         let cameras: Vec<_> = self.video.iter().map(camera).collect::<Result<_, String>>()?;
         Ok(cameras.into_iter().unzip())
@@ -322,8 +322,9 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
     let endpoint = arguments.paths.over(endpoint.map_err(|error| error.to_string())?)?;
     let address = endpoint.local_addr().map_err(|error| error.to_string())?;
     let driver_config = arguments.scheduling.driver();
-    let (cameras, watched) = arguments.cameras(&channels)?;
-    let ready = arguments.robot.start(arguments.device_limits(), &arguments.device_channels()?)?;
+    let seen = arguments.robot.seen();
+    let (cameras, watched) = arguments.cameras(&channels, &seen)?;
+    let ready = arguments.robot.start(arguments.device_limits(), &arguments.device_channels()?, seen)?;
     if let Some(warning) = ready.warning() {
         crate::say(&warning);
     }

@@ -23,6 +23,8 @@ pub(crate) struct VideoSpec {
 pub(crate) enum Source {
     /// A test picture with its number in it.
     Test(Format),
+    /// A drawing of where the robot says that its hand is.
+    Drawn(Format),
     /// A file of VP8, again and again.
     Ivf(PathBuf),
     /// VP8 that another program sends there.
@@ -57,13 +59,14 @@ impl FromStr for Source {
     fn from_str(text: &str) -> Result<Self, String> {
         match text.split_once(':').map_or((text, None), |(kind, rest)| (kind, Some(rest))) {
             ("test", format) => format.map_or(Ok(Format::DEFAULT), str::parse).map(Self::Test),
+            ("drawn", format) => format.map_or(Ok(Format::DEFAULT), str::parse).map(Self::Drawn),
             ("ivf", Some(file)) if !file.is_empty() => Ok(Self::Ivf(file.into())),
             ("rtp", Some(at)) => at
                 .parse()
                 .map(Self::Rtp)
                 .map_err(|_| format!("`{at}` is no address: write rtp:127.0.0.1:5004")),
             (other, _) => Err(format!(
-                "`{other}` is not a source of pictures; there is test, ivf:FILE and rtp:ADDRESS:PORT"
+                "`{other}` is not a source of pictures; there is test, drawn, ivf:FILE and rtp:ADDRESS:PORT"
             )),
         }
     }
@@ -101,6 +104,7 @@ mod tests {
         assert_eq!("front=test".parse(), spec(640, 480, 30));
         assert_eq!("front=test:1280x720".parse(), spec(1280, 720, 30));
         assert_eq!("front=test:1280x720@60".parse(), spec(1280, 720, 60));
+        assert!(matches!("front=drawn:320x240".parse(), Ok(VideoSpec { source: Source::Drawn(_), .. })));
         let source = |text: &str| text.parse().map(|spec: VideoSpec| spec.source);
         assert_eq!(source("front=ivf:a:b.ivf"), Ok(Source::Ivf("a:b.ivf".into())));
         assert_eq!(source("front=rtp:127.0.0.1:5004"), Ok(Source::Rtp(([127, 0, 0, 1], 5004).into())));

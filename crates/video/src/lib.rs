@@ -2,7 +2,7 @@
 //!
 //! | at the camera | at the screen |
 //! | --- | --- |
-//! | [`Scene`], a test picture; [`Image`] | [`Image`] |
+//! | [`Scene`], a test picture; [`Drawing`], of a robot that no camera sees; [`Image`] | [`Image`] |
 //! | [`Encoder`]: pictures into payloads | [`Decoder`]: payloads into pictures |
 //! | [`Encoder::ask`] | [`Taken::ask`] |
 //! | [`Ivf`]: frames in a file; [`Film`], its pictures; [`RtpFrames`]: frames of another encoder | |
@@ -29,6 +29,7 @@
 //! ```
 
 mod decoder;
+mod drawing;
 mod encoder;
 mod film;
 mod image;
@@ -38,6 +39,7 @@ mod scene;
 mod vpx;
 
 pub use decoder::{Decoded, Decoder, DecoderCounts, Taken};
+pub use drawing::{Drawing, Shown};
 pub use encoder::{Encoded, Encoder, EncoderConfig};
 pub use film::{Film, FrameDecoder, RtpCounts, RtpFrames, RtpTaken};
 pub use image::Image;

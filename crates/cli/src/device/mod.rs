@@ -2,6 +2,7 @@
 
 mod process;
 mod program;
+mod seen;
 
 use std::str::FromStr;
 
@@ -16,6 +17,8 @@ use crate::channels::Channels;
 
 pub(crate) use self::process::{Arguments, device};
 pub(crate) use self::program::{FORMS, Group, Program};
+use self::seen::Looked;
+pub(crate) use self::seen::Seen;
 
 /// A simulated robot, by what it touches.
 #[derive(Clone, Copy, Debug)]
@@ -87,11 +90,21 @@ pub(crate) struct Ready {
 }
 
 impl Moved {
+    /// For a camera that draws it.
+    pub(crate) fn seen(&self) -> Seen {
+        Seen::new(matches!(self, Self::Simulated(Simulated(environment)) if environment.surface().is_some()))
+    }
+
     /// Starts it with its limits and channels. A real device, and a program that may be one, is not moved without limits.
     ///
     /// # Errors
     /// One line: which limit is missing or cannot be kept, or why the device did not start.
-    pub(crate) fn start(&self, limits: DeviceLimits, channels: &Channels) -> Result<Ready, String> {
+    pub(crate) fn start(
+        &self,
+        limits: DeviceLimits,
+        channels: &Channels,
+        seen: Seen,
+    ) -> Result<Ready, String> {
         let (mut drops, mut by_states) = (None, true);
         let (device, name): (Box<dyn Stoppable + Send>, _) = match self {
             Self::Simulated(simulated) => {
@@ -119,6 +132,7 @@ impl Moved {
                 (Box::new(device), name)
             }
         };
+        let device = Box::new(Looked { device, seen });
         let mut ready = Ready { device, name, limits, drops };
         if !by_states {
             return Ok(ready);
@@ -193,19 +207,26 @@ mod tests {
     fn what_is_not_simulated_here_names_the_limits_that_it_lacks() {
         let device: Moved = "exec:exit 1".parse().unwrap();
         let some = DeviceLimits { velocity: Some(0.5), ..DeviceLimits::default() };
-        let error = device.start(some, &Channels::default()).err().unwrap();
+        let error = device.start(some, &Channels::default(), Seen::default()).err().unwrap();
         assert!(error.ends_with("--position-limit, --force-limit are missing"), "{error}");
         assert!("exec:".parse::<Moved>().is_err() && "arm".parse::<Moved>().is_err());
     }
 
     #[test]
     fn a_simulated_arm_says_that_it_has_no_limits_or_which() {
-        let ready =
-            "sim".parse::<Moved>().unwrap().start(DeviceLimits::default(), &Channels::default()).unwrap();
+        let ready = "sim"
+            .parse::<Moved>()
+            .unwrap()
+            .start(DeviceLimits::default(), &Channels::default(), Seen::default())
+            .unwrap();
         assert!(ready.description().contains("WITHOUT LIMITS"), "{}", ready.description());
         assert_eq!(ready.warning(), None);
         let limits = DeviceLimits { force: Some(20.0), ..DeviceLimits::default() };
-        let ready = "sim:wall".parse::<Moved>().unwrap().start(limits, &Channels::default()).unwrap();
+        let ready = "sim:wall"
+            .parse::<Moved>()
+            .unwrap()
+            .start(limits, &Channels::default(), Seen::default())
+            .unwrap();
         assert_eq!(ready.description(), "moves sim:wall, which is simulated, within 20 N");
     }
 }

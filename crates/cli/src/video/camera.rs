@@ -12,6 +12,7 @@ use taut_video::{Encoder, EncoderConfig, Image, VideoError};
 
 use super::frames::Frames;
 use super::{Format, VideoSpec};
+use crate::device::Seen;
 
 /// Words that wait for it, at most: with more it is told that it missed some.
 const WORDS: usize = 64;
@@ -78,9 +79,10 @@ impl Camera {
         channel: ChannelId,
         ask: ChannelId,
         most: Bitrate,
+        seen: &Seen,
     ) -> Result<(Self, CameraWords), String> {
         let wrong = |error: String| format!("--video {}: {error}", spec.name);
-        let (frames, format) = Frames::open(&spec.source).map_err(wrong)?;
+        let (frames, format) = Frames::open(&spec.source, seen).map_err(wrong)?;
         let encoder = encoder(format, most).map_err(|error| wrong(error.to_string()))?;
         let (sender, words) = sync_channel(WORDS);
         let missed = Arc::new(AtomicBool::new(false));
@@ -142,7 +144,7 @@ impl Camera {
                 // Of a source with a clock of its own one is left out, too, while the session is busy with the one before.
                 Next::Came(_) if clock.now() + period / 2 < next => continue,
                 Next::Came(image) => Some(image),
-                Next::Due => self.frames.due(number),
+                Next::Due => self.frames.due(number, clock.now()),
             };
             let created = clock.now();
             let takes = image.map_or(Duration::ZERO, |image| self.show(created, &image, send));

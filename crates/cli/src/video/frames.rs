@@ -4,9 +4,10 @@ use std::io;
 use std::net::UdpSocket;
 
 use taut_core::Time;
-use taut_video::{Film, FrameDecoder, Image, RtpFrames, RtpTaken, Scene, VideoError};
+use taut_video::{Drawing, Film, FrameDecoder, Image, RtpFrames, RtpTaken, Scene, Shown, VideoError};
 
 use super::{Format, Source};
+use crate::device::Seen;
 
 /// The largest file.
 const LARGEST: u64 = 1 << 30;
@@ -18,6 +19,7 @@ const LONGEST: usize = 65_536;
 /// Pictures, when one is due.
 pub(super) enum Frames {
     Test(Scene),
+    Drawn(Box<Drawing>, Seen),
     File(Box<Film>),
     Rtp(Box<Rtp>),
 }
@@ -35,12 +37,16 @@ impl Frames {
     ///
     /// # Errors
     /// One line.
-    pub(super) fn open(source: &Source) -> Result<(Self, Format), String> {
+    pub(super) fn open(source: &Source, seen: &Seen) -> Result<(Self, Format), String> {
         let wrong = |error: VideoError| error.to_string();
         match source {
             Source::Test(format) => {
                 let scene = Scene::new(format.width, format.height).map_err(wrong)?;
                 Ok((Self::Test(scene), *format))
+            }
+            Source::Drawn(format) => {
+                let drawing = Drawing::new(format.width, format.height, seen.touches()).map_err(wrong)?;
+                Ok((Self::Drawn(Box::new(drawing), seen.clone()), *format))
             }
             Source::Ivf(path) => {
                 let of_file = |error: io::Error| format!("{}: {error}", path.display());
@@ -65,9 +71,14 @@ impl Frames {
     }
 
     /// The picture that is due, of this number; `None`: this one is left out.
-    pub(super) fn due(&mut self, number: u32) -> Option<Image> {
+    pub(super) fn due(&mut self, number: u32, now: Time) -> Option<Image> {
         match self {
             Self::Test(scene) => Some(scene.draw(number).clone()),
+            Self::Drawn(drawing, seen) => {
+                let (position, force) = seen.newest();
+                let seconds = (now.saturating_since(Time::ZERO).as_nanos() % 60_000_000_000) as f32 / 1e9;
+                Some(drawing.draw(&Shown { position, force, seconds }).clone())
+            }
             Self::File(film) => film.next_image().ok(),
             Self::Rtp(_) => None,
         }
