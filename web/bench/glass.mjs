@@ -41,10 +41,10 @@ class Glass {
   }
 
   /** Where the picture is, and how large its pixels are. */
-  look(box, picture) {
+  look(box, picture, above) {
     this.scale = Math.min(box.width / picture.width, box.height / picture.height);
     this.left = box.x + (box.width - picture.width * this.scale) / 2;
-    this.top = box.y + (box.height - picture.height * this.scale) / 2;
+    this.top = above + box.y + (box.height - picture.height * this.scale) / 2;
   }
 
   /** The number that is shown; null: none, or one that is being drawn. */
@@ -79,15 +79,16 @@ async function run() {
   const glass = await Glass.start();
   const relay = values.scenario && ((robot) => new Part(["emulate", values.scenario, "--relay", `127.0.0.1:0=${robot}`, "--json"], glass.folder));
   const session = await Session.start({ transport: values.transport, robot: ["--video", "front=test"], console: ["--video", "front"], relay });
-  const browser = await chromium.launch({
+  // A window of a page alone: nothing of the browser above it.
+  const browser = await chromium.launchPersistentContext(join(glass.folder, "profile"), {
     executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
     headless: false,
-    args: ["--no-sandbox", "--kiosk", "--disable-gpu", `--window-size=${WIDTH},${HEIGHT}`, "--window-position=0,0"],
+    viewport: null,
+    args: ["--no-sandbox", "--app=about:blank", "--disable-gpu", `--window-size=${WIDTH},${HEIGHT}`, "--window-position=0,0"],
     env: { ...process.env, DISPLAY: glass.display },
   });
   try {
-    const context = await browser.newContext({ viewport: null });
-    const page = await context.newPage();
+    const [page] = browser.pages();
     await page.addInitScript(() => {
       globalThis.pictures = [];
       addEventListener("picture", ({ detail }) => globalThis.pictures.push([detail.number, detail.made]));
@@ -95,7 +96,9 @@ async function run() {
     await page.goto(session.url);
     await page.waitForSelector("#screen:visible");
     await until(() => page.evaluate(() => globalThis.pictures.length > 30), "a second of pictures");
-    glass.look(await page.locator("#screen").boundingBox(), { width: 640, height: 480 });
+    const above = HEIGHT - (await page.evaluate(() => innerHeight));
+    glass.look(await page.locator("#screen").boundingBox(), { width: 640, height: 480 }, above);
+    await until(() => glass.read() !== null, "a number on the glass");
     const seen = new Map();
     const shown = [];
     let last = null;

@@ -17,7 +17,7 @@ use taut_io::session::{
     Endpoint, Remote, RobotMachine, RobotRecord, Security, ServeConfig, Told, TransportKind, serve,
 };
 use taut_io::{Clock, Driver};
-use taut_session::{Codec, LimitPolicy, MotionLimits, RobotConfig, RobotEvent, Status};
+use taut_session::{Codec, Congestion, LimitPolicy, MotionLimits, RobotConfig, RobotEvent, Status};
 use taut_transport::identity::{Fingerprint, Trust};
 
 use self::output::Output;
@@ -97,6 +97,9 @@ pub(crate) struct Arguments {
     /// The bytes of the session: native, or omni71 for peers that know nothing else, its samples padded to LENGTH by omni71:LENGTH
     #[arg(long, default_value = "native", value_parser = parse_codec)]
     codec: Coding,
+    /// By which law this end judges how much the path to the operator carries: own_queue, scream:10ms (SCReAM v2, with a queue so long) or gcc
+    #[arg(long, value_name = "LAW", default_value = "own_queue", value_parser = parse_congestion)]
+    congestion: Congestion,
     /// The file of this host's identity, as for `taut identity`
     #[arg(long, value_name = "FILE")]
     identity: Option<PathBuf>,
@@ -155,6 +158,22 @@ pub(crate) struct Coding {
     pub(crate) codec: Codec,
     /// Of omni71, padding included.
     pub(crate) sample_length: usize,
+}
+
+/// Argument `--congestion`.
+pub(crate) fn parse_congestion(text: &str) -> Result<Congestion, String> {
+    const FORMS: &str = "there are own_queue, scream:10ms with any queue of 1ms to 1s, and gcc";
+    match text.split_once(':') {
+        None if text == "own_queue" => Ok(Congestion::OwnQueue),
+        None if text == "gcc" => Ok(Congestion::Gcc),
+        Some(("scream", target)) => match target.parse() {
+            Ok(target) if (Duration::from_millis(1)..=Duration::from_secs(1)).contains(&target) => {
+                Ok(Congestion::Scream(target))
+            }
+            _ => Err(format!("`{target}` is not the length of a queue; {FORMS}")),
+        },
+        _ => Err(format!("`{text}` is not a law of congestion control; {FORMS}")),
+    }
 }
 
 pub(crate) fn parse_codec(text: &str) -> Result<Coding, String> {
@@ -231,6 +250,7 @@ impl Arguments {
         let limits = self.motion_limits()?;
         let session = RobotConfig::new()
             .codec(self.codec.codec)
+            .congestion(self.congestion)
             .sample_length(self.codec.sample_length)
             .watchdog(self.watchdog)
             .max_age(self.max_age.unwrap_or(self.watchdog))
@@ -432,4 +452,20 @@ fn about(ready: &Ready) -> Value {
         "velocity_limit_mps": ready.limits.velocity,
         "force_limit_n": ready.limits.force,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_law_of_congestion_control_has_a_name_and_scream_a_queue() {
+        let scream = Congestion::Scream(Duration::from_millis(10));
+        assert_eq!(parse_congestion("scream:10ms"), Ok(scream));
+        assert_eq!(parse_congestion("own_queue"), Ok(Congestion::OwnQueue));
+        assert_eq!(parse_congestion("gcc"), Ok(Congestion::Gcc));
+        for wrong in ["scream", "scream:", "scream:0s", "scream:2s", "cubic", "gcc:10ms"] {
+            assert!(parse_congestion(wrong).unwrap_err().contains("scream:10ms"), "{wrong}");
+        }
+    }
 }

@@ -20,7 +20,7 @@ use taut_io::session::{
     TransportKind, operate,
 };
 use taut_io::{Clock, Driver};
-use taut_session::{OperatorConfig, OperatorEvent, Order, Priority};
+use taut_session::{Congestion, OperatorConfig, OperatorEvent, Order, Priority};
 use taut_transport::identity::{Fingerprint, Trust};
 
 use self::output::Output;
@@ -35,7 +35,7 @@ use crate::lines::{Opened, Shown};
 use crate::metrics::Metrics;
 use crate::paths::{self, Paths};
 use crate::record::Record;
-use crate::robot::{Coding, parse_codec};
+use crate::robot::{Coding, parse_codec, parse_congestion};
 use crate::video::{Screen, ScreenWords};
 use crate::{Ended, button, last_stop, state};
 
@@ -99,6 +99,9 @@ pub(crate) struct Arguments {
     /// The bytes of the session: native, or omni71 for peers that know nothing else, its samples padded to LENGTH by omni71:LENGTH
     #[arg(long, default_value = "native", value_parser = parse_codec)]
     codec: Coding,
+    /// By which law this end judges how much the path to the robot carries: own_queue, scream:10ms (SCReAM v2, with a queue so long) or gcc
+    #[arg(long, value_name = "LAW", default_value = "own_queue", value_parser = parse_congestion)]
+    congestion: Congestion,
     /// The file of this host's identity, as for `taut identity`
     #[arg(long, value_name = "FILE")]
     identity: Option<PathBuf>,
@@ -322,6 +325,7 @@ impl Arguments {
         let order = if self.reliable { Order::Fifo } else { Order::Newest };
         let session = OperatorConfig::new()
             .codec(self.codec.codec)
+            .congestion(self.congestion)
             .sample_length(self.codec.sample_length)
             .rate(self.rate)
             .deadline(self.deadline)
