@@ -1,11 +1,12 @@
 // From a frame to the glass: the number in the pixels of the test camera, read from the framebuffer of an X server once a millisecond.
 //
-//     TAUT=target/release/taut node bench/glass.mjs [--runs 5] [--seconds 20] [--scenario FILE.toml]
+//     TAUT=target/release/taut node bench/glass.mjs [--runs 5] [--seconds 20] [--scenario FILE.toml [--link NAME]]
 //
 // Prints one line of JSON for each run, and their medians: ms from when a frame was made until it is on the glass, the age of the picture shown
-// sampled every millisecond, and the share of frames that were never seen. With a scenario, its link is between robot and console.
+// sampled every millisecond, the share of frames that were never seen, how long the gateway held a picture, and how much of a core each process of
+// taut took. With a scenario, its link is between robot and console.
 import { spawn } from "node:child_process";
-import { mkdtempSync, openSync, readSync, rmSync } from "node:fs";
+import { mkdtempSync, openSync, readFileSync, readSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setImmediate as turn, setTimeout as wait } from "node:timers/promises";
@@ -18,6 +19,7 @@ const { values } = parseArgs({
     runs: { type: "string", default: "5" },
     seconds: { type: "string", default: "20" },
     scenario: { type: "string" },
+    link: { type: "string" },
     transport: { type: "string", default: "udp" },
   },
 });
@@ -75,9 +77,15 @@ const summary = (list) => {
   return Object.fromEntries([["p50", 0.5], ["p95", 0.95], ["p99", 0.99]].map(([name, at]) => [name, Number(quantile(sorted, at)?.toFixed(1))]));
 };
 
+/** Time of a processor that a process took, ms (proc(5): clock ticks of 10 ms). */
+const cpu = ({ process: { pid } }) => {
+  const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1].split(" ");
+  return 10 * (Number(fields[11]) + Number(fields[12]));
+};
+
 async function run() {
   const glass = await Glass.start();
-  const relay = values.scenario && ((robot) => new Part(["emulate", values.scenario, "--relay", `127.0.0.1:0=${robot}`, "--json"], glass.folder));
+  const relay = values.scenario && ((robot) => new Part(["emulate", values.scenario, ...(values.link ? ["--link", values.link] : []), "--relay", `127.0.0.1:0=${robot}`, "--json"], glass.folder));
   const session = await Session.start({ transport: values.transport, robot: ["--video", "front=test"], console: ["--video", "front"], relay });
   // A window of a page alone: nothing of the browser above it.
   const browser = await chromium.launchPersistentContext(join(glass.folder, "profile"), {
@@ -99,6 +107,8 @@ async function run() {
     const above = HEIGHT - (await page.evaluate(() => innerHeight));
     glass.look(await page.locator("#screen").boundingBox(), { width: 640, height: 480 }, above);
     await until(() => glass.read() !== null, "a number on the glass");
+    const parts = { robot: session.robot, gateway: session.console };
+    const before = Object.entries(parts).map(([name, part]) => [name, cpu(part)]);
     const seen = new Map();
     const shown = [];
     let last = null;
@@ -117,12 +127,14 @@ async function run() {
       }
       shown.push([last, at]);
     }
+    const share = before.map(([name, ms]) => [name, Math.round((cpu(parts[name]) - ms) / 10 / Number(values.seconds))]);
+    const hop = Number.parseFloat((await page.textContent("#age")).split("gateway")[1]);
     const made = new Map(await page.evaluate(() => globalThis.pictures));
     const numbers = [...seen.keys()].filter((number) => made.has(number)).sort((a, b) => a - b).slice(1);
     const delays = numbers.map((number) => seen.get(number) - made.get(number));
     const ages = shown.filter(([number]) => made.has(number)).map(([number, at]) => at - made.get(number));
     const wanted = numbers.at(-1) - numbers[0] + 1;
-    return { frame_to_glass_ms: summary(delays), age_ms: summary(ages), missing: Number((1 - numbers.length / wanted).toFixed(4)), frames: wanted };
+    return { frame_to_glass_ms: summary(delays), age_ms: summary(ages), missing: Number((1 - numbers.length / wanted).toFixed(4)), frames: wanted, gateway_ms: hop, cpu_percent: Object.fromEntries(share) };
   } finally {
     await browser.close();
     await session.end();
@@ -138,5 +150,5 @@ for (let count = 0; count < Number(values.runs); count++) {
   await wait(500);
 }
 const over = (of) => ({ p50: median(results.map((one) => of(one).p50)), p95: median(results.map((one) => of(one).p95)), p99: median(results.map((one) => of(one).p99)) });
-const medians = { frame_to_glass_ms: over((one) => one.frame_to_glass_ms), age_ms: over((one) => one.age_ms), missing: median(results.map((one) => one.missing)) };
-console.log(JSON.stringify({ medians, runs: results.length, scenario: values.scenario ?? null }));
+const medians = { frame_to_glass_ms: over((one) => one.frame_to_glass_ms), age_ms: over((one) => one.age_ms), missing: median(results.map((one) => one.missing)), gateway_ms: median(results.map((one) => one.gateway_ms)) };
+console.log(JSON.stringify({ medians, runs: results.length, scenario: values.scenario ?? null, link: values.link ?? null }));

@@ -20,8 +20,13 @@ let askedAt = 0;
 let inVain = 0;
 /** Then nothing but a key frame helps: the encoder may take another page's frames for this one's. */
 const PATIENCE = 5;
+/** Frames that wait for one before them, their room at the gateway already given back. */
+let held: Picture[] = [];
+const HELD = 4;
 let ready = 0;
 const made = new Map<number, number>();
+/** Frames that were held and are at the decoder now. */
+const waited = new Set<number>();
 
 function tell(message: FromDecoder): void {
   postMessage(message);
@@ -36,7 +41,8 @@ function askFor(channel: number, isMissing: boolean): void {
   tell({ send: ask(channel, { lastDecoded, needsKey, isMissing }) });
 }
 
-function draw(channel: number, number: number, frame: VideoFrame | ImageBitmap, width: number, height: number): void {
+/** `isOwed`: the gateway waits to hear that there is room for another. */
+function draw(channel: number, number: number, frame: VideoFrame | ImageBitmap, width: number, height: number, isOwed = true): void {
   if (context.canvas.width !== width || context.canvas.height !== height) Object.assign(context.canvas, { width, height });
   context.drawImage(frame, 0, 0);
   frame.close();
@@ -44,8 +50,8 @@ function draw(channel: number, number: number, frame: VideoFrame | ImageBitmap, 
   made.delete(number);
   lastDecoded = number;
   if (at !== undefined && !Number.isNaN(at)) tell({ made: at, number });
-  tell({ send: taken(channel) });
-  askFor(channel, false);
+  if (isOwed) tell({ send: taken(channel) });
+  askFor(channel, held.length > 0);
 }
 
 function start(picture: Picture): VideoDecoder {
@@ -53,10 +59,14 @@ function start(picture: Picture): VideoDecoder {
   codec = picture.codec;
   const { channel } = picture;
   decoder = new VideoDecoder({
-    output: (frame) => draw(channel, frame.timestamp / 1000, frame, frame.displayWidth, frame.displayHeight),
+    output: (frame) => {
+      const number = frame.timestamp / 1000;
+      draw(channel, number, frame, frame.displayWidth, frame.displayHeight, !waited.delete(number));
+    },
     error: () => {
       decoder = null;
       needsKey = true;
+      waited.clear();
       tell({ send: taken(channel) });
       askFor(channel, false);
     },
@@ -91,12 +101,24 @@ async function receive(bytes: Uint8Array, at: number): Promise<void> {
     needsKey = false;
     return draw(one.channel, one.number, image, one.width, one.height);
   }
-  if (!isReady(one)) {
-    tell({ send: taken(one.channel) });
-    const last = given.at(-1);
-    const isLate = last !== undefined && !isNewer(one.number, last);
-    return isLate ? undefined : askFor(one.channel, true);
+  if (isReady(one)) {
+    decode(one);
+    for (let next; (next = held.find(isReady)); ) {
+      held = held.filter((other) => other !== next);
+      waited.add(next.number);
+      decode(next);
+    }
+    held = held.filter(({ number }) => isNewer(number, given.at(-1)!));
+    return;
   }
+  tell({ send: taken(one.channel) });
+  const last = given.at(-1);
+  if (last !== undefined && !isNewer(one.number, last)) return;
+  held = [...held, one].slice(-HELD);
+  askFor(one.channel, true);
+}
+
+function decode(one: Picture): void {
   if (one.key) {
     needsKey = false;
     given.length = 0;
