@@ -1,5 +1,6 @@
 /** Decodes pictures and draws each at once: there is no jitter buffer, and of two that are ready the newer one stays. */
 
+import { Phase } from "./phase";
 import { ask, picture, taken, type Picture } from "./wire";
 
 /** To the page: what goes to the gateway, or when the picture was made that is shown now (ms since the epoch). */
@@ -24,6 +25,7 @@ const PATIENCE = 5;
 let held: Picture[] = [];
 const HELD = 4;
 let ready = 0;
+const phase = new Phase();
 const made = new Map<number, number>();
 /** Frames that were held and are at the decoder now. */
 const waited = new Set<number>();
@@ -38,7 +40,7 @@ function askFor(channel: number, isMissing: boolean): void {
   askedAt = now;
   inVain = isMissing ? inVain + 1 : 0;
   needsKey ||= inVain > PATIENCE;
-  tell({ send: ask(channel, { lastDecoded, needsKey, isMissing }) });
+  tell({ send: ask(channel, { lastDecoded, needsKey, isMissing, later: phase.later() }) });
 }
 
 /** `isOwed`: the gateway waits to hear that there is room for another. */
@@ -46,6 +48,8 @@ function draw(channel: number, number: number, frame: VideoFrame | ImageBitmap, 
   if (context.canvas.width !== width || context.canvas.height !== height) Object.assign(context.canvas, { width, height });
   context.drawImage(frame, 0, 0);
   frame.close();
+  const drawn = performance.now();
+  requestAnimationFrame((next) => requestAnimationFrame((after) => phase.record(next - drawn, after - next)));
   const at = made.get(number);
   made.delete(number);
   lastDecoded = number;

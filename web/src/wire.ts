@@ -30,13 +30,17 @@ export interface Ask {
   lastDecoded: number;
   needsKey: boolean;
   isMissing: boolean;
+  /** By how much later pictures would better be made, 0.1 ms. */
+  later: number;
 }
 
 /** What goes back to the encoder of a channel: see `crates/media/src/picture.rs`. */
-export function ask(channel: number, { lastDecoded, needsKey, isMissing }: Ask): Uint8Array {
+export function ask(channel: number, { lastDecoded, needsKey, isMissing, later }: Ask): Uint8Array {
   const bytes = new Uint8Array(10);
   bytes.set([4, channel, 1, (needsKey ? 1 : 0) | (isMissing ? 2 : 0)]);
-  new DataView(bytes.buffer).setUint32(6, needsKey ? 0 : lastDecoded);
+  const view = new DataView(bytes.buffer);
+  view.setInt16(4, needsKey || isMissing ? 0 : later);
+  view.setUint32(6, needsKey ? 0 : lastDecoded);
   return bytes;
 }
 

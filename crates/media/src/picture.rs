@@ -22,7 +22,8 @@
 //! | --- | --- |
 //! | 0 | version, 1 |
 //! | 1 | flags: bit 0 a key frame is needed; bit 1 a frame came that needs one that is missing; the others 0 |
-//! | 2–3 | 0 |
+//! | 2–3 | without flags: by how much later frames would better be made, in 0.1 ms, signed: where a display shows so many a second, one that comes just after it began a
+//! picture waits for the next. 0: as they are, or nobody knows. With flags 0 |
 //! | 4–7 | number of the last frame that was decoded; 0 and no meaning where bit 0 is set |
 
 use thiserror::Error;
@@ -172,8 +173,13 @@ impl Picture {
 /// What a receiver tells the encoder: after every frame that it decoded, and once a frame period while it lacks one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Ask {
-    /// This was decoded last, and nothing is missing.
-    Decoded(u32),
+    /// Nothing is missing.
+    Decoded {
+        /// This was decoded last.
+        last: u32,
+        /// By how much later frames would better be made for the display, 0.1 ms.
+        later: i16,
+    },
     /// This was decoded last, and a frame came since that needs one that is missing: one is wanted that needs only what was acknowledged.
     Missing(u32),
     /// Nothing is decoded: a key frame is needed.
@@ -183,15 +189,15 @@ pub enum Ask {
 impl Ask {
     /// The ask in a payload.
     pub fn parse(payload: &[u8]) -> Result<Self, PictureError> {
-        let Ok([version, flags, zero0, zero1, last @ ..]) = <[u8; ASK]>::try_from(payload) else {
+        let Ok([version, flags, high, low, last @ ..]) = <[u8; ASK]>::try_from(payload) else {
             return Err(PictureError::Short(payload.len()));
         };
         if version != VERSION {
             return Err(PictureError::Version(version));
         }
         let last = u32::from_be_bytes(last);
-        match (flags, zero0, zero1) {
-            (0, 0, 0) => Ok(Self::Decoded(last)),
+        match (flags, high, low) {
+            (0, ..) => Ok(Self::Decoded { last, later: i16::from_be_bytes([high, low]) }),
             (2, 0, 0) => Ok(Self::Missing(last)),
             (1 | 3, 0, 0) => Ok(Self::Key),
             _ => Err(PictureError::Reserved),
@@ -200,13 +206,13 @@ impl Ask {
 
     /// Its payload.
     pub const fn emit(self) -> [u8; ASK] {
-        let (flags, last) = match self {
-            Self::Decoded(last) => (0, last),
-            Self::Missing(last) => (2, last),
-            Self::Key => (1, 0),
+        let (flags, later, last) = match self {
+            Self::Decoded { last, later } => (0, later, last),
+            Self::Missing(last) => (2, 0, last),
+            Self::Key => (1, 0, 0),
         };
-        let [a, b, c, d] = last.to_be_bytes();
-        [VERSION, flags, 0, 0, a, b, c, d]
+        let ([a, b, c, d], [high, low]) = (last.to_be_bytes(), later.to_be_bytes());
+        [VERSION, flags, high, low, a, b, c, d]
     }
 }
 
@@ -234,7 +240,8 @@ mod tests {
     #[test]
     fn an_ask_has_these_bytes() {
         for (ask, bytes) in [
-            (Ask::Decoded(258), [1, 0, 0, 0, 0, 0, 1, 2]),
+            (Ask::Decoded { last: 258, later: 0 }, [1, 0, 0, 0, 0, 0, 1, 2]),
+            (Ask::Decoded { last: 258, later: -25 }, [1, 0, 255, 231, 0, 0, 1, 2]),
             (Ask::Missing(258), [1, 2, 0, 0, 0, 0, 1, 2]),
             (Ask::Key, [1, 1, 0, 0, 0, 0, 0, 0]),
         ] {
@@ -261,6 +268,7 @@ mod tests {
         assert_eq!(Picture::parse(&flat), Err(PictureError::Size { width: 0, height: 480 }));
         assert_eq!(Ask::parse(&[1; 7]), Err(PictureError::Short(7)));
         assert_eq!(Ask::parse(&[1, 4, 0, 0, 0, 0, 0, 0]), Err(PictureError::Reserved));
+        assert_eq!(Ask::parse(&[1, 2, 0, 1, 0, 0, 0, 0]), Err(PictureError::Reserved));
     }
 
     proptest! {

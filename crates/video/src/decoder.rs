@@ -116,7 +116,7 @@ impl Decoder {
         self.counts.useless += (before - self.held.len()) as u64;
         taken.ask = Some(match last {
             None => Ask::Key,
-            Some(last) if self.held.is_empty() => Ask::Decoded(last),
+            Some(last) if self.held.is_empty() => Ask::Decoded { last, later: 0 },
             Some(last) => Ask::Missing(last),
         });
         Ok(taken)

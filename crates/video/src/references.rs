@@ -131,7 +131,7 @@ impl References {
     /// The receiver says this.
     pub(crate) fn ask(&mut self, ask: Ask) {
         match ask {
-            Ask::Decoded(last) => {
+            Ask::Decoded { last, .. } => {
                 self.acknowledge(last);
                 let under_way = self.next.wrapping_sub(1).wrapping_sub(last);
                 if (under_way as usize) < REMEMBERED {
@@ -202,7 +202,7 @@ mod tests {
         let mut last = 0;
         for _ in 0..frames {
             last = next(references).number;
-            references.ask(Ask::Decoded(last));
+            references.ask(Ask::Decoded { last, later: 0 });
         }
         last
     }
@@ -251,7 +251,7 @@ mod tests {
         assert_eq!(Some(next(&mut references).reference), known);
         // A frame decoded after it came by way of the frame that recovered, not of those that were lost.
         let newest = references.next - 1;
-        references.ask(Ask::Decoded(newest));
+        references.ask(Ask::Decoded { last: newest, later: 0 });
         assert_eq!(references.acknowledged.map(|kept| kept.number), known);
     }
 

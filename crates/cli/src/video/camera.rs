@@ -129,6 +129,7 @@ impl Camera {
                 Next::Word(Word::Closed) => return true,
                 Next::Word(Word::Ask(ask)) => {
                     self.encoder.ask(ask);
+                    next = in_phase(next, ask);
                     continue;
                 }
                 Next::Word(Word::Dropped) => {
@@ -215,6 +216,14 @@ impl Camera {
     }
 }
 
+/// When the next picture is due, where a display asks for pictures that are made at other moments: a twentieth of what it asks for, for it asks
+/// after each, and hears of it a round trip later; and by half a millisecond at most.
+fn in_phase(next: Time, ask: Ask) -> Time {
+    let Ask::Decoded { later, .. } = ask else { return next };
+    let shift = Duration::from_micros(u64::from(later.unsigned_abs()) * 5).min(Duration::from_micros(500));
+    if later > 0 { next + shift } else { next - shift }
+}
+
 fn encoder(format: Format, rate: Bitrate) -> Result<Encoder, VideoError> {
     Encoder::new(EncoderConfig::new(format.width, format.height, format.rate).rate(rate))
 }
@@ -247,5 +256,22 @@ impl CameraWords {
         if self.words.try_send(word).is_err() {
             self.missed.store(true, Ordering::Release);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_camera_follows_a_display_slowly_and_whatever_it_asks_for() {
+        let at = Time::ZERO + Duration::from_secs(1);
+        let moved = |later| {
+            let next = in_phase(at, Ask::Decoded { last: 7, later });
+            next.saturating_since(at).as_nanos() as i64 - at.saturating_since(next).as_nanos() as i64
+        };
+        assert_eq!([0, 20, -20].map(moved), [0, 100_000, -100_000]);
+        assert_eq!([100, i16::MAX, i16::MIN].map(moved), [500_000, 500_000, -500_000]);
+        assert_eq!(in_phase(at, Ask::Missing(7)), at);
     }
 }
