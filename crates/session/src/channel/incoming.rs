@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use taut_core::{DropCause, LeakyBucket, Time, nearest};
+use taut_core::{DropCause, Duration, LeakyBucket, Time, nearest};
 use taut_wire::session::{Delivery, Piece};
 
 use super::declare::Agreed;
@@ -39,6 +39,8 @@ pub(super) struct Incoming {
     ahead: BTreeMap<u64, Whole>,
     /// Those that are given on later than they come.
     player: Option<Box<Player>>,
+    /// Nothing of this session was sent before.
+    began: Option<Time>,
 }
 
 #[derive(Debug)]
@@ -86,6 +88,7 @@ impl Incoming {
             expected: None,
             ahead: BTreeMap::new(),
             player: None,
+            began: None,
         }
     }
 
@@ -115,6 +118,11 @@ impl Incoming {
         outcome
     }
 
+    /// Its peer said nothing in this session before this.
+    pub(super) fn begin(&mut self, at: Time) {
+        self.began = Some(at);
+    }
+
     /// A piece of a message of this channel came; when that was made, where the clocks are known.
     pub(super) fn handle(
         &mut self,
@@ -126,7 +134,10 @@ impl Incoming {
     ) {
         let Some(agreed) = self.agreed else { return };
         let sequence = unwrapped(self.newest, piece.sequence);
-        let judged = self.judge(now, &agreed, sequence, stamp, total(piece, payload));
+        // Before the clocks are known: no older than the session, and what it waited.
+        let most = || Some(now.saturating_since(self.began?) + Duration::from_micros(piece.waited_us.into()));
+        let age = stamp.map(|stamp| stamp.age.likely).or_else(most);
+        let judged = self.judge(now, &agreed, sequence, age, total(piece, payload));
         if let Err(cause) = judged {
             // The rest of a message of which a part was dropped is worth nothing.
             if cause != DropCause::Duplicate {
@@ -140,7 +151,7 @@ impl Incoming {
             if cause != DropCause::Duplicate || !is_parity(piece) {
                 outcome.drop(sequence, cause);
             }
-        } else if let Some(payload) = self.assemble(now, &agreed, piece, sequence, stamp, payload, outcome) {
+        } else if let Some(payload) = self.assemble(now, &agreed, piece, sequence, age, payload, outcome) {
             self.window.record(sequence);
             self.complete(&agreed, Whole { sequence, stamp, payload }, outcome);
         }
@@ -169,7 +180,7 @@ impl Incoming {
         now: Time,
         agreed: &Agreed,
         sequence: u64,
-        stamp: Option<Stamp>,
+        age: Option<Duration>,
         total: usize,
     ) -> Result<(), DropCause> {
         let part = self.parts.get(&sequence);
@@ -184,8 +195,7 @@ impl Incoming {
         }
         if let Some(deadline) = agreed.deadline {
             // Nobody knows how old it is: it may be of any age.
-            let stamp = stamp.ok_or(DropCause::TooLate)?;
-            if stamp.age.likely >= deadline {
+            if age.ok_or(DropCause::TooLate)? >= deadline {
                 return Err(DropCause::TooLate);
             }
         }
@@ -203,17 +213,14 @@ impl Incoming {
         agreed: &Agreed,
         piece: &Piece,
         sequence: u64,
-        stamp: Option<Stamp>,
+        age: Option<Duration>,
         payload: &[u8],
         outcome: &mut Outcome,
     ) -> Option<Vec<u8>> {
         let Some(range) = range(piece, payload) else { return Some(payload.to_vec()) };
         let total = total(piece, payload);
         self.make_room(agreed, total, sequence, outcome);
-        let left = agreed
-            .deadline
-            .zip(stamp)
-            .map(|(deadline, stamp)| now + deadline.saturating_sub(stamp.age.likely));
+        let left = agreed.deadline.zip(age).map(|(deadline, age)| now + deadline.saturating_sub(age));
         let begun = || Part {
             payload: vec![0; total],
             has: Spans::default(),

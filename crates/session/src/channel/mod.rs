@@ -203,8 +203,8 @@ impl Channels {
         self.list.iter().map(Channel::declaration).collect()
     }
 
-    /// There is a session with a peer that declares these.
-    pub(crate) fn open(&mut self, theirs: &[Declaration]) {
+    /// There is a session with a peer that declares these; it said nothing in this session before it `began`, where that is known.
+    pub(crate) fn open(&mut self, theirs: &[Declaration], began: Option<Time>) {
         self.close();
         for at in 0..self.list.len() {
             let channel = ChannelId(at as u8);
@@ -220,6 +220,7 @@ impl Channels {
                 (End::Takes(incoming), agreed) => {
                     // Nothing is held of a session that was closed.
                     incoming.open(agreed);
+                    began.into_iter().for_each(|at| incoming.begin(at));
                     if let Some(agreed) = agreed {
                         self.by_peer.resize(self.by_peer.len().max(usize::from(agreed.peer) + 1), None);
                         self.by_peer[usize::from(agreed.peer)] = Some(at);

@@ -547,14 +547,14 @@ impl<T: Transport> Operator<T> {
             self.phase = Phase::Greeting;
             self.next_hello = now;
         } else {
-            self.open(now, &Hello { limits: Limits::default(), watchdog_us: 0, ..self.hello() });
+            self.open(now, &Hello { limits: Limits::default(), watchdog_us: 0, ..self.hello() }, None);
         }
     }
 
-    /// There is a session with a robot that is set so.
-    fn open(&mut self, now: Time, robot: &Hello) {
+    /// There is a session with a robot that is set so, and that was greeted first then.
+    fn open(&mut self, now: Time, robot: &Hello, greeted: Option<Time>) {
         self.phase = Phase::Open;
-        self.sending.channels.open(&robot.channels);
+        self.sending.channels.open(&robot.channels, greeted);
         self.began.get_or_insert(now);
         self.sync.restart(now);
         if let Some(pending) = &mut self.command {

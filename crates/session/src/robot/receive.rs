@@ -134,7 +134,7 @@ impl<T: Transport> Robot<T> {
             }
             self.adopt(now, session);
             self.state_deadline_us = hello.deadline_us;
-            self.sending.channels.open(&hello.channels);
+            self.sending.channels.open(&hello.channels, None);
         }
         self.operator = Some(now);
         let answer = Hello {

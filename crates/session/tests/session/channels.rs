@@ -337,6 +337,33 @@ fn a_newer_message_takes_the_place_of_one_that_waits_and_what_is_late_goes_nowhe
 }
 
 #[test]
+fn what_comes_before_the_clocks_are_known_is_no_older_than_the_session() {
+    // Over `way` there and back, a robot that sends as soon as it is greeted: the ages of what came within 300 ms.
+    let first = |way: u64| {
+        let mut world = world(udp, delays(MS * way));
+        for ms in 0..way * 2 + 400 {
+            world.run_until(at_ms(ms));
+            let open = of_robot(&world.observer)
+                .iter()
+                .any(|event| matches!(event, ChannelEvent::Opened { channel } if *channel == CAMERA));
+            if open {
+                let now = world.local(ROBOT);
+                world.robot.send(now, CAMERA, now, &[1]).unwrap();
+                world.drain();
+                break;
+            }
+        }
+        let end = world.now + MS * 600;
+        world.run_until(end);
+        received(&of_operator(&world.observer), CAMERA).iter().map(|message| message.1).collect::<Vec<_>>()
+    };
+    // A round trip after the greeting, when nobody has compared a clock: it may be a round trip old, and is in time.
+    assert_eq!(first(20), [None]);
+    // Longer than the deadline after the greeting it may be too old.
+    assert_eq!(first(160), []);
+}
+
+#[test]
 fn a_stop_does_not_wait_behind_pictures() {
     let mut world = world(udp, rated(5, MS * 5));
     world.start();
