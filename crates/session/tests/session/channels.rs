@@ -430,6 +430,49 @@ fn the_message_that_all_others_wait_for_always_finds_room() {
     panic!("{:?}", world.robot.status(world.now).channels);
 }
 
+/// Of the pictures that a robot makes from the moment it has an operator, a way off: how old those that came were, and what became of the others.
+fn first_pictures(way: Duration) -> (Vec<Option<Duration>>, Vec<DropCause>) {
+    let mut world = world(udp, delays(way));
+    let is_open = |log: &Log| !of_robot(log).is_empty();
+    while !is_open(&world.observer) {
+        let end = world.now + MS;
+        assert!(end < at_ms(10_000), "no session");
+        world.run_until(end);
+    }
+    for number in 0..30 {
+        let now = world.local(ROBOT);
+        world.robot.send(now, CAMERA, now, &payload(number, 3_000)).unwrap();
+        world.drain();
+        let end = world.now + MS * 33;
+        world.run_until(end);
+    }
+    let end = world.now + way + MS * 300;
+    world.run_until(end);
+    let events = of_operator(&world.observer);
+    let dropped = events.iter().filter_map(|event| match event {
+        ChannelEvent::Dropped { channel: CAMERA, cause, .. } => Some(*cause),
+        _ => None,
+    });
+    let ages = received(&events, CAMERA).into_iter().map(|(_, age, _)| age);
+    (ages.collect(), dropped.collect())
+}
+
+#[test]
+fn the_first_pictures_are_seen_before_the_clocks_are_compared() {
+    let (ages, dropped) = first_pictures(MS * 20);
+    assert_eq!((ages.len(), dropped), (30, vec![]));
+    let unknown = ages.iter().take_while(|age| age.is_none()).count();
+    assert!((1..=4).contains(&unknown) && ages[unknown..].iter().all(Option::is_some), "{ages:?}");
+}
+
+#[test]
+fn a_picture_that_may_be_past_its_deadline_waits_for_no_clock() {
+    // The hello is heard after 160 ms, its answer after 320: nobody knows that the first picture took only half of that.
+    let (ages, dropped) = first_pictures(MS * 160);
+    assert!(ages.iter().all(Option::is_some), "{ages:?}");
+    assert!(!dropped.is_empty() && dropped.iter().all(|cause| *cause == DropCause::TooLate), "{dropped:?}");
+}
+
 #[test]
 fn a_message_of_long_ago_stops_nobody() {
     let mut world = world(udp, delays(MS));
