@@ -23,7 +23,7 @@
 //! | 0 | version, 1 |
 //! | 1 | flags: bit 0 a key frame is needed; bit 1 a frame came that needs one that is missing; the others 0 |
 //! | 2–3 | 0 |
-//! | 4–7 | number of the last frame that was decoded; 0 and no meaning where bit 0 is set |
+//! | 4–7 | number of the last frame that was decoded; where bit 0 is set, of the one that came last, or 0 |
 
 use thiserror::Error;
 
@@ -176,8 +176,8 @@ pub enum Ask {
     Decoded(u32),
     /// This was decoded last, and a frame came since that needs one that is missing: one is wanted that needs only what was acknowledged.
     Missing(u32),
-    /// Nothing is decoded: a key frame is needed.
-    Key,
+    /// Nothing is decoded, and this came last (0: nothing is said of that): a key frame is needed.
+    Key(u32),
 }
 
 impl Ask {
@@ -193,7 +193,7 @@ impl Ask {
         match (flags, zero0, zero1) {
             (0, 0, 0) => Ok(Self::Decoded(last)),
             (2, 0, 0) => Ok(Self::Missing(last)),
-            (1 | 3, 0, 0) => Ok(Self::Key),
+            (1 | 3, 0, 0) => Ok(Self::Key(last)),
             _ => Err(PictureError::Reserved),
         }
     }
@@ -203,7 +203,7 @@ impl Ask {
         let (flags, last) = match self {
             Self::Decoded(last) => (0, last),
             Self::Missing(last) => (2, last),
-            Self::Key => (1, 0),
+            Self::Key(last) => (1, last),
         };
         let [a, b, c, d] = last.to_be_bytes();
         [VERSION, flags, 0, 0, a, b, c, d]
@@ -236,7 +236,8 @@ mod tests {
         for (ask, bytes) in [
             (Ask::Decoded(258), [1, 0, 0, 0, 0, 0, 1, 2]),
             (Ask::Missing(258), [1, 2, 0, 0, 0, 0, 1, 2]),
-            (Ask::Key, [1, 1, 0, 0, 0, 0, 0, 0]),
+            (Ask::Key(0), [1, 1, 0, 0, 0, 0, 0, 0]),
+            (Ask::Key(258), [1, 1, 0, 0, 0, 0, 1, 2]),
         ] {
             assert_eq!(ask.emit(), bytes);
             assert_eq!(Ask::parse(&bytes), Ok(ask));
