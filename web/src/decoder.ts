@@ -16,6 +16,8 @@ let needsKey = true;
 /** Frames that were given to the decoder, the newest last: what a frame may refer to. */
 const given: number[] = [];
 let lastDecoded = 0;
+/** The frame that came last: it tells the encoder, where nothing is decoded, that a key frame before it was lost. */
+let lastCame = 0;
 let askedAt = 0;
 /** So often was asked in vain for what is missing. */
 let inVain = 0;
@@ -40,7 +42,7 @@ function askFor(channel: number, isMissing: boolean): void {
   askedAt = now;
   inVain = isMissing ? inVain + 1 : 0;
   needsKey ||= inVain > PATIENCE;
-  tell({ send: ask(channel, { lastDecoded, needsKey, isMissing, later: phase.later() }) });
+  tell({ send: ask(channel, { last: needsKey ? lastCame : lastDecoded, needsKey, isMissing, later: phase.later() }) });
 }
 
 /** `isOwed`: the gateway waits to hear that there is room for another. */
@@ -96,6 +98,7 @@ async function receive(bytes: Uint8Array, at: number): Promise<void> {
   const one = picture(bytes);
   if (!one) return tell({ send: taken(bytes[1] ?? 0) });
   made.set(one.number, at);
+  lastCame = one.number;
   // What was never shown is not kept.
   if (made.size > 64) made.delete(made.keys().next().value!);
   if (one.codec === "jpeg") {

@@ -27,7 +27,8 @@ export function taken(channel: number): Uint8Array {
 }
 
 export interface Ask {
-  lastDecoded: number;
+  /** The frame that was decoded last; where a key frame is needed, the one that came last. */
+  last: number;
   needsKey: boolean;
   isMissing: boolean;
   /** By how much later pictures would better be made, 0.1 ms. */
@@ -35,12 +36,12 @@ export interface Ask {
 }
 
 /** What goes back to the encoder of a channel: see `crates/media/src/picture.rs`. */
-export function ask(channel: number, { lastDecoded, needsKey, isMissing, later }: Ask): Uint8Array {
+export function ask(channel: number, { last, needsKey, isMissing, later }: Ask): Uint8Array {
   const bytes = new Uint8Array(10);
   bytes.set([4, channel, 1, (needsKey ? 1 : 0) | (isMissing ? 2 : 0)]);
   const view = new DataView(bytes.buffer);
   view.setInt16(4, needsKey || isMissing ? 0 : later);
-  view.setUint32(6, needsKey ? 0 : lastDecoded);
+  view.setUint32(6, last);
   return bytes;
 }
 

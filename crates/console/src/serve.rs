@@ -277,7 +277,8 @@ impl Shared {
             return;
         }
         let sits = state.seat.holder().is_none_or(|holder| holder == page);
-        let key = Ask::parse(&ask) == Ok(Ask::Key);
+        let is_key = |ask: &[u8]| matches!(Ask::parse(ask), Ok(Ask::Key(_)));
+        let key = is_key(&ask);
         if !(sits || key && now >= state.next_key) {
             return;
         }
@@ -285,7 +286,7 @@ impl Shared {
             state.next_key = now + KEYS;
         }
         // A key picture is all that anybody lacks.
-        if key || state.asks.get(&channel).is_none_or(|waiting| Ask::parse(waiting) != Ok(Ask::Key)) {
+        if key || state.asks.get(&channel).is_none_or(|waiting| !is_key(waiting)) {
             state.asks.insert(channel, ask);
         }
     }

@@ -24,7 +24,7 @@
 //! | 1 | flags: bit 0 a key frame is needed; bit 1 a frame came that needs one that is missing; the others 0 |
 //! | 2–3 | without flags: by how much later frames would better be made, in 0.1 ms, signed: where a display shows so many a second, one that comes just after it began a
 //! picture waits for the next. 0: as they are, or nobody knows. With flags 0 |
-//! | 4–7 | number of the last frame that was decoded; 0 and no meaning where bit 0 is set |
+//! | 4–7 | number of the last frame that was decoded; where bit 0 is set, of the one that came last, or 0 |
 
 use thiserror::Error;
 
@@ -182,8 +182,8 @@ pub enum Ask {
     },
     /// This was decoded last, and a frame came since that needs one that is missing: one is wanted that needs only what was acknowledged.
     Missing(u32),
-    /// Nothing is decoded: a key frame is needed.
-    Key,
+    /// Nothing is decoded, and this came last (0: nothing is said of that): a key frame is needed.
+    Key(u32),
 }
 
 impl Ask {
@@ -199,7 +199,7 @@ impl Ask {
         match (flags, high, low) {
             (0, ..) => Ok(Self::Decoded { last, later: i16::from_be_bytes([high, low]) }),
             (2, 0, 0) => Ok(Self::Missing(last)),
-            (1 | 3, 0, 0) => Ok(Self::Key),
+            (1 | 3, 0, 0) => Ok(Self::Key(last)),
             _ => Err(PictureError::Reserved),
         }
     }
@@ -209,7 +209,7 @@ impl Ask {
         let (flags, later, last) = match self {
             Self::Decoded { last, later } => (0, later, last),
             Self::Missing(last) => (2, 0, last),
-            Self::Key => (1, 0, 0),
+            Self::Key(last) => (1, 0, last),
         };
         let ([a, b, c, d], [high, low]) = (last.to_be_bytes(), later.to_be_bytes());
         [VERSION, flags, high, low, a, b, c, d]
@@ -243,7 +243,8 @@ mod tests {
             (Ask::Decoded { last: 258, later: 0 }, [1, 0, 0, 0, 0, 0, 1, 2]),
             (Ask::Decoded { last: 258, later: -25 }, [1, 0, 255, 231, 0, 0, 1, 2]),
             (Ask::Missing(258), [1, 2, 0, 0, 0, 0, 1, 2]),
-            (Ask::Key, [1, 1, 0, 0, 0, 0, 0, 0]),
+            (Ask::Key(0), [1, 1, 0, 0, 0, 0, 0, 0]),
+            (Ask::Key(258), [1, 1, 0, 0, 0, 0, 1, 2]),
         ] {
             assert_eq!(ask.emit(), bytes);
             assert_eq!(Ask::parse(&bytes), Ok(ask));

@@ -102,7 +102,7 @@ impl Decoder {
                 self.counts.useless += 1;
             }
             self.held.push_back(Held { picture, frame: frame.to_vec() });
-            taken.ask = Some(self.last().map_or(Ask::Key, Ask::Missing));
+            taken.ask = Some(self.last().map_or(Ask::Key(picture.number), Ask::Missing));
             return Ok(taken);
         }
         self.decode(picture, frame, &mut taken);
@@ -115,7 +115,7 @@ impl Decoder {
         self.held.retain(|held| last.is_none_or(|last| is_newer(held.picture.number, last)));
         self.counts.useless += (before - self.held.len()) as u64;
         taken.ask = Some(match last {
-            None => Ask::Key,
+            None => Ask::Key(picture.number),
             Some(last) if self.held.is_empty() => Ask::Decoded { last, later: 0 },
             Some(last) => Ask::Missing(last),
         });

@@ -16,6 +16,8 @@ const APART: u32 = 4;
 const REMEMBERED: usize = 256;
 /// Frames that are under way before anything is known of the round trip.
 const FIRST_DEPTH: u32 = 10;
+/// A frame may be repeated, and come after the next one; not after the second behind it.
+const OVERTAKES: i32 = 2;
 
 /// How the next frame is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,7 +144,7 @@ impl References {
                 self.acknowledge(last);
                 self.missing |= !self.is_being_mended();
             }
-            Ask::Key => self.key |= !self.is_being_mended(),
+            Ask::Key(came) => self.key |= self.is_lost(came) || !self.is_being_mended(),
         }
     }
 
@@ -154,6 +156,11 @@ impl References {
     /// Whoever looks on from now on has nothing.
     pub(crate) fn restart(&mut self) {
         (self.key, self.depth) = (true, FIRST_DEPTH);
+    }
+
+    /// The last frame that recovers is lost, or of no use: the receiver has nothing, and this one of those behind it.
+    fn is_lost(&self, came: u32) -> bool {
+        self.recovered.is_some_and(|recovered| came.wrapping_sub(recovered) as i32 >= OVERTAKES)
     }
 
     /// The receiver does not know yet of the last frame that recovers: what it lacks, it may have by that.
@@ -261,17 +268,37 @@ mod tests {
         for _ in 0..20 {
             next(&mut references);
         }
-        references.ask(Ask::Key);
+        references.ask(Ask::Key(0));
         assert_eq!(next(&mut references).refers, Buffers::NONE);
         for _ in 0..=FIRST_DEPTH {
-            references.ask(Ask::Key);
+            references.ask(Ask::Key(0));
             assert_ne!(next(&mut references).refers, Buffers::NONE);
         }
         next(&mut references);
-        references.ask(Ask::Key);
+        references.ask(Ask::Key(0));
         assert_eq!(next(&mut references).refers, Buffers::NONE, "that one was lost too");
         references.restart();
         assert_eq!(next(&mut references).refers, Buffers::NONE);
+    }
+
+    #[test]
+    fn a_key_frame_that_is_lost_is_followed_by_another_as_soon_as_that_is_known() {
+        let mut references = References::new();
+        let lost = next(&mut references).number;
+        for behind in 1..OVERTAKES as u32 {
+            next(&mut references);
+            references.ask(Ask::Key(lost + behind));
+            assert_ne!(references.plan().refers, Buffers::NONE, "it may still come");
+        }
+        let behind = next(&mut references).number;
+        references.ask(Ask::Key(behind));
+        let other = next(&mut references);
+        assert_eq!(other.refers, Buffers::NONE);
+        // What was under way before the receiver could have it.
+        for came in behind..=other.number {
+            references.ask(Ask::Key(came));
+            assert_ne!(next(&mut references).refers, Buffers::NONE);
+        }
     }
 
     #[test]

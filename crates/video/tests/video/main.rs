@@ -144,9 +144,9 @@ fn bytes_that_are_no_frame_are_counted_and_ask_for_a_key_frame() {
     let mut scene = Scene::new(WIDTH, HEIGHT).unwrap();
     let mut made = encoder.encode(scene.draw(0)).unwrap();
     made.payload.truncate(taut_media::picture::HEADER + 5);
-    assert_eq!(decoder.take(&made.payload).unwrap().ask, Some(Ask::Key));
+    assert_eq!(decoder.take(&made.payload).unwrap().ask, Some(Ask::Key(0)));
     assert_eq!(decoder.counts().malformed, 2);
-    encoder.ask(Ask::Key);
+    encoder.ask(Ask::Key(0));
     encoder.restart();
     let made = encoder.encode(scene.draw(1)).unwrap();
     assert_eq!(decoder.take(&made.payload).unwrap().decoded.len(), 1);
