@@ -139,17 +139,10 @@ fn rattling(law: Law) -> Vec<String> {
 
 #[test]
 fn passive_laws_keep_a_wall_calm_over_any_delay_and_jitter_in_any_grip() {
-    let tdpa = Tdpa { filter: Duration::from_millis(10), ..Tdpa::default() };
-    for law in [Law::Wave(Wave::default()), Law::Tdpa(tdpa)] {
+    for law in [Law::Wave(Wave::default()), Law::Tdpa(Tdpa::default())] {
         let rattling = rattling(law);
         assert!(rattling.is_empty(), "{law:?}: {rattling:#?}");
     }
-}
-
-#[test]
-fn time_domain_passivity_whose_force_jumps_rattles() {
-    let rattling = rattling(Law::Tdpa(Tdpa::default()));
-    assert!(rattling.len() > 12, "of 63 cases: {rattling:#?}");
 }
 
 #[test]
