@@ -126,7 +126,7 @@ fn told(moved: &Moved) -> Motion {
 impl<D: OperatorDevice> OperatorDevice for CoupledHand<D> {
     fn sample(&mut self, now: Time) -> Option<Sample> {
         let Sample { state, reading } = self.device.sample(now)?;
-        let Some(OperatorOutput { force, message }) = self.end.step(&moved(&state)) else {
+        let Some(OperatorOutput { force, message, .. }) = self.end.step(&moved(&state)) else {
             // What is no finite number the session does not send.
             self.device.lost();
             return Some(Sample { state, reading });

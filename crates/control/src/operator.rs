@@ -2,6 +2,7 @@
 
 use taut_core::Duration;
 
+use crate::buffer::Buffer;
 use crate::reserve::Reserve;
 use crate::vector::{Vector, dot, plus, times};
 use crate::wave::{affordable, filtered, wave_energy};
@@ -12,8 +13,19 @@ use crate::{Law, Message, Motion, Servo, Wave};
 pub struct OperatorOutput {
     /// On the hand, until the next step.
     pub force: Vector,
+    /// What the channel's port is to be judged by: the hand's, or the virtual mass's of [`Law::Tdpa`].
+    pub port: Port,
     /// For the robot.
     pub message: Message,
+}
+
+/// Force on what the channel pushes at the operator's end, N, and its velocity, m/s.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Port {
+    /// N.
+    pub force: Vector,
+    /// m/s.
+    pub velocity: Vector,
 }
 
 /// The end of a [`Law`] beside the hand.
@@ -29,8 +41,8 @@ pub struct OperatorEnd {
     heard: Option<Message>,
     /// The wave that arrives, after the filter, √W.
     arriving: Vector,
-    /// The force on the hand last, N.
-    pushed: Vector,
+    /// Of [`Law::Tdpa`], between the channel and the hand.
+    buffer: Option<Buffer>,
     refused: u64,
 }
 
@@ -45,7 +57,7 @@ impl OperatorEnd {
             reserve: Reserve::new(law.reserve()),
             heard: None,
             arriving: [0.0; 3],
-            pushed: [0.0; 3],
+            buffer: None,
             refused: 0,
         }
     }
@@ -86,7 +98,7 @@ impl OperatorEnd {
     /// Nothing fresh is known of the robot: the hand is let go of, until it is.
     pub const fn lost(&mut self) {
         self.heard = None;
-        (self.arriving, self.pushed) = ([0.0; 3], [0.0; 3]);
+        (self.arriving, self.buffer) = ([0.0; 3], None);
     }
 
     /// One period passes, at the end of which this is measured of the hand. `None`, and [refused](Self::refused): a number is not finite
@@ -102,6 +114,7 @@ impl OperatorEnd {
     }
 
     fn advance(&mut self, hand: &Motion) -> OperatorOutput {
+        let mut pushed = None;
         let asked = match (self.law, self.heard) {
             (Law::Wave(wave), heard) => {
                 // Without news no wave arrives, and the line is a damper.
@@ -111,21 +124,23 @@ impl OperatorEnd {
             (_, None) => [0.0; 3],
             (Law::PositionForce, Some(heard)) => heard.force,
             (Law::PositionPosition, Some(heard)) => self.spring(hand, &heard),
-            (Law::Tdpa(tdpa), Some(heard)) => {
-                self.damped(hand, &filtered(&self.pushed, &heard.force, tdpa.filter, self.period))
+            (Law::Tdpa(_), Some(heard)) => {
+                pushed = Some(self.push(hand, &heard.force));
+                self.buffer.as_ref().map_or([0.0; 3], |buffer| buffer.force(hand))
             }
         };
         let size = dot(&asked, &asked).sqrt();
         let force = if size > self.limit { times(self.limit / size, &asked) } else { asked };
+        if let Some(buffer) = &mut self.buffer {
+            buffer.hold(hand, &force);
+        }
+        let port = pushed.unwrap_or(Port { force, velocity: hand.velocity });
         if self.law.is_passive() {
-            self.account(hand, &force);
+            self.account(&port);
         }
-        self.pushed = force;
         let Motion { position, velocity } = *hand;
-        OperatorOutput {
-            force,
-            message: Message { position, velocity, force, energy: self.reserve.put_in() },
-        }
+        let message = Message { position, velocity, force, energy: self.reserve.put_in() };
+        OperatorOutput { force, port, message }
     }
 
     fn spring(&self, hand: &Motion, heard: &Message) -> Vector {
@@ -144,16 +159,16 @@ impl OperatorEnd {
         plus(&times((2.0 * b).sqrt(), &self.arriving), -b, &hand.velocity)
     }
 
-    /// f + αv against the hand, α ≥ 0 as small as what is left allows: Ryu, Artigas, Preusche 2010, section 3.
-    fn damped(&self, hand: &Motion, force: &Vector) -> Vector {
-        let (given, speed) = (dot(force, &hand.velocity), dot(&hand.velocity, &hand.velocity));
-        let excess = given - self.reserve.left() / self.period;
-        if excess > 0.0 { plus(force, -excess / speed, &hand.velocity) } else { *force }
+    /// The virtual mass is pushed with as much of this force as what is left allows.
+    fn push(&mut self, hand: &Motion, force: &Vector) -> Port {
+        let buffer = self.buffer.get_or_insert_with(|| Buffer::at(hand));
+        self.reserve.owe(buffer.made(hand));
+        buffer.push(hand, force, self.reserve.left(), self.period)
     }
 
     /// Keeps the books of a passive law's port.
-    fn account(&mut self, hand: &Motion, force: &Vector) {
-        let taken = -dot(force, &hand.velocity) * self.period;
+    fn account(&mut self, port: &Port) {
+        let taken = -dot(&port.force, &port.velocity) * self.period;
         if let Law::Wave(_) = self.law {
             // What came as a wave was given; what leaves as one is that and what the hand put in.
             let given = wave_energy(&self.arriving, self.period);

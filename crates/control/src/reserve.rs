@@ -7,7 +7,7 @@ use crate::Message;
 pub(crate) struct Reserve {
     /// J, to begin with.
     initial: f64,
-    /// J, at least 0, and no more than twice what it began with: what piled up in quiet times would hide an oscillation later.
+    /// J, below 0 where more is owed than there is, and no more than twice what it began with: what piled up in quiet times would hide an oscillation later.
     left: f64,
     /// The most that the other end said it put in, J; none since the books began.
     told: Option<f64>,
@@ -37,9 +37,14 @@ impl Reserve {
         is_new
     }
 
-    /// J.
+    /// J; 0 where more is owed than there is.
     pub(crate) const fn left(&self) -> f64 {
-        self.left
+        self.left.max(0.0)
+    }
+
+    /// So many joules more were given, or fewer put in, than was booked; of fewer than 0, none. They may be more than are left.
+    pub(crate) const fn owe(&mut self, joules: f64) {
+        self.left -= joules.max(0.0);
     }
 
     /// J, so far.
@@ -49,7 +54,7 @@ impl Reserve {
 
     /// So many joules are given, no more than are [left](Self::left) but for rounding; of fewer than 0, none.
     pub(crate) const fn give(&mut self, joules: f64) {
-        self.left = (self.left - joules.max(0.0)).max(0.0);
+        self.left -= joules.max(0.0);
     }
 
     /// So many joules are put in; of fewer than 0, none.

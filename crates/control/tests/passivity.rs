@@ -119,7 +119,7 @@ fn run(law: Law, limits: Limits, steps: u64, seed: u64) -> Books {
         let held = hand.next();
         let output = operator.step(&held).expect("numbers");
         there.send(now, output.message);
-        let taken = -power(&output.force, &held.velocity) * SECONDS;
+        let taken = -power(&output.port.force, &output.port.velocity) * SECONDS;
         inside += taken;
         books.passed += taken.max(0.0);
         books.least = books.least.min(inside);

@@ -9,6 +9,8 @@ const SERVO: Servo = Servo { stiffness: 3_000.0, damping: 45.0 };
 /// Steps of the plant, of a fiftieth of a period each: semi-implicit Euler.
 const SUBSTEPS: u32 = 50;
 const PERIOD: f64 = 0.001;
+/// Of each end by default, J.
+const RESERVE: f64 = 0.02;
 
 /// A hand with its device, and what it is held by: kg, N·s/m, N/m.
 struct Grip {
@@ -67,6 +69,8 @@ impl Line {
 struct Pressed {
     ripple: f64,
     mean: f64,
+    /// The least that hand and arm together had put in by the work of the forces on them, which are held for a period while they move, J.
+    least: f64,
 }
 
 /// The hand goes 20 mm into a wall of this stiffness in half a second, and stays.
@@ -84,6 +88,7 @@ fn press(law: Law, grip: &Grip, wall: f64, round_trip: u64, jitter: u64) -> Pres
     let (mut hand, mut arm) = (Body::default(), Body::default());
     let mut met = 0.0;
     let (mut sum, mut squares, mut count) = (0.0, 0.0, 0.0);
+    let (mut inside, mut least) = (0.0, 0.0f64);
     for now in 0..10_000u64 {
         let intent = 0.02 * (now as f64 / 500.0).min(1.0);
         back.arrived(now).iter().for_each(|message| operator.receive(message));
@@ -95,6 +100,7 @@ fn press(law: Law, grip: &Grip, wall: f64, round_trip: u64, jitter: u64) -> Pres
             robot.step(&Surroundings { arm: arm.measured(), force: [met, 0.0, 0.0] }).expect("numbers");
         back.send(now, moved.message);
         let Motion { position, velocity } = moved.reference;
+        let held_at = hand.position;
         for _ in 0..SUBSTEPS {
             let pull = grip.stiffness * (intent - hand.position) - grip.damping * hand.velocity;
             hand.pass(pull + felt, grip.mass);
@@ -102,14 +108,17 @@ fn press(law: Law, grip: &Grip, wall: f64, round_trip: u64, jitter: u64) -> Pres
                 if arm.position > 0.0 { -(wall * arm.position + 10.0 * arm.velocity).max(0.0) } else { 0.0 };
             let servo =
                 SERVO.stiffness * (position[0] - arm.position) + SERVO.damping * (velocity[0] - arm.velocity);
+            inside -= servo * velocity[0] * PERIOD / f64::from(SUBSTEPS);
             arm.pass(servo + met, 0.3);
         }
+        inside -= felt * (hand.position - held_at);
+        least = least.min(inside);
         if now >= 8_000 {
             (sum, squares, count) = (sum - met, squares + met * met, count + 1.0);
         }
     }
     let mean: f64 = sum / count;
-    Pressed { ripple: (squares / count - mean * mean).max(0.0).sqrt(), mean }
+    Pressed { ripple: (squares / count - mean * mean).max(0.0).sqrt(), mean, least }
 }
 
 impl Pressed {
@@ -119,17 +128,17 @@ impl Pressed {
     }
 }
 
-/// Of every delay and jitter, grip and wall: the cases that are not calm.
+/// Of every delay and jitter, grip and wall: the cases that are not calm, or in which hand and arm were given more than the reserves.
 fn rattling(law: Law) -> Vec<String> {
     let mut rattling = Vec::new();
     for [round_trip, jitter] in [[1, 0], [10, 0], [40, 0], [40, 20], [100, 0], [300, 0], [300, 50]] {
         for (grip, held) in GRIPS.iter().enumerate() {
             for wall in [400.0, 3_000.0, 20_000.0] {
                 let pressed = press(law, held, wall, round_trip, jitter);
-                let Pressed { ripple, mean } = pressed;
+                let Pressed { ripple, mean, least } = pressed;
                 let place = format!("{round_trip} ms, jitter {jitter} ms, grip {grip}, {wall} N/m");
-                if !pressed.is_calm() {
-                    rattling.push(format!("{place}: {ripple:.3} of {mean:.3} N"));
+                if !pressed.is_calm() || least < -2.0 * RESERVE {
+                    rattling.push(format!("{place}: {ripple:.3} of {mean:.3} N, {least:.3} J"));
                 }
             }
         }
@@ -139,17 +148,10 @@ fn rattling(law: Law) -> Vec<String> {
 
 #[test]
 fn passive_laws_keep_a_wall_calm_over_any_delay_and_jitter_in_any_grip() {
-    let tdpa = Tdpa { filter: Duration::from_millis(10), ..Tdpa::default() };
-    for law in [Law::Wave(Wave::default()), Law::Tdpa(tdpa)] {
+    for law in [Law::Wave(Wave::default()), Law::Tdpa(Tdpa::default())] {
         let rattling = rattling(law);
         assert!(rattling.is_empty(), "{law:?}: {rattling:#?}");
     }
-}
-
-#[test]
-fn time_domain_passivity_whose_force_jumps_rattles() {
-    let rattling = rattling(Law::Tdpa(Tdpa::default()));
-    assert!(rattling.len() > 12, "of 63 cases: {rattling:#?}");
 }
 
 #[test]

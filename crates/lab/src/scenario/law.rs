@@ -57,15 +57,12 @@ pub struct TdpaSpec {
     /// Time constant by which the arm makes up for its drift. 1ms to 1min.
     #[schemars(with = "String")]
     pub correction: Duration,
-    /// Time constant by which the force on the hand comes to what was heard. 0 to 1s.
-    #[schemars(with = "String")]
-    pub filter: Duration,
 }
 
 impl Default for TdpaSpec {
     fn default() -> Self {
-        let Tdpa { reserve, correction, filter } = Tdpa::default();
-        Self { reserve, correction, filter }
+        let Tdpa { reserve, correction } = Tdpa::default();
+        Self { reserve, correction }
     }
 }
 
@@ -102,9 +99,7 @@ impl LawSpec {
             Self::Wave(WaveSpec { impedance, filter, correction, reserve }) => {
                 Some(Law::Wave(Wave { impedance, filter, correction, reserve }))
             }
-            Self::Tdpa(TdpaSpec { reserve, correction, filter }) => {
-                Some(Law::Tdpa(Tdpa { reserve, correction, filter }))
-            }
+            Self::Tdpa(TdpaSpec { reserve, correction }) => Some(Law::Tdpa(Tdpa { reserve, correction })),
         }
     }
 }
@@ -131,8 +126,7 @@ pub(super) fn check(teleop: &Teleop) -> Checked {
             within(key("wave.correction"), correction, MS, MINUTE)?;
             within(key("wave.reserve"), reserve, 0.0, 10.0)?;
         }
-        LawSpec::Tdpa(TdpaSpec { reserve, correction, filter }) => {
-            within(key("tdpa.filter"), filter, Duration::ZERO, SECOND)?;
+        LawSpec::Tdpa(TdpaSpec { reserve, correction }) => {
             within(key("tdpa.reserve"), reserve, 0.0, 10.0)?;
             within(key("tdpa.correction"), correction, MS, MINUTE)?;
         }
