@@ -144,7 +144,7 @@ impl Incoming {
             if cause != DropCause::Duplicate || !is_parity(piece) {
                 outcome.drop(sequence, cause);
             }
-        } else if let Some(payload) = self.assemble(now, &agreed, piece, sequence, age, payload, outcome) {
+        } else if let Some(payload) = self.assemble(now, &agreed, piece, sequence, stamp, payload, outcome) {
             self.window.record(sequence);
             self.complete(&agreed, Whole { sequence, stamp, payload }, outcome);
         }
@@ -210,14 +210,16 @@ impl Incoming {
         agreed: &Agreed,
         piece: &Piece,
         sequence: u64,
-        age: Option<Duration>,
+        stamp: Option<Stamp>,
         payload: &[u8],
         outcome: &mut Outcome,
     ) -> Option<Vec<u8>> {
         let Some(range) = range(piece, payload) else { return Some(payload.to_vec()) };
         let total = total(piece, payload);
         self.make_room(agreed, total, sequence, outcome);
-        let left = agreed.deadline.zip(age).map(|(deadline, age)| now + deadline.saturating_sub(age));
+        // While its age is not known it is kept as long as a new one: each part is judged when it comes.
+        let known = stamp.map_or(Duration::ZERO, |stamp| stamp.age.likely);
+        let left = agreed.deadline.map(|deadline| now + deadline.saturating_sub(known));
         let begun = || Part {
             payload: vec![0; total],
             has: Spans::default(),
@@ -225,6 +227,7 @@ impl Incoming {
             expires: left,
         };
         let part = self.parts.entry(sequence).or_insert_with(begun);
+        part.expires = left;
         self.late = self.late.min(part.expires.unwrap_or(Time::MAX));
         if !part.insert(range, payload) {
             outcome.drop(sequence, DropCause::Duplicate);

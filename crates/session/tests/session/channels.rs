@@ -430,8 +430,8 @@ fn the_message_that_all_others_wait_for_always_finds_room() {
     panic!("{:?}", world.robot.status(world.now).channels);
 }
 
-/// Of the pictures that a robot makes from the moment it has an operator, a way off: how old those that came were, and what became of the others.
-fn first_pictures(way: Duration) -> (Vec<Option<Duration>>, Vec<DropCause>) {
+/// Of the pictures that a robot makes from the moment it has an operator, a way off, the first of so many bytes: how old those that came were, and what became of the others.
+fn first_pictures(way: Duration, first: usize) -> (Vec<Option<Duration>>, Vec<DropCause>) {
     let mut world = world(udp, delays(way));
     let is_open = |log: &Log| !of_robot(log).is_empty();
     while !is_open(&world.observer) {
@@ -441,7 +441,8 @@ fn first_pictures(way: Duration) -> (Vec<Option<Duration>>, Vec<DropCause>) {
     }
     for number in 0..30 {
         let now = world.local(ROBOT);
-        world.robot.send(now, CAMERA, now, &payload(number, 3_000)).unwrap();
+        let size = if number == 0 { first } else { 3_000 };
+        world.robot.send(now, CAMERA, now, &payload(number, size)).unwrap();
         world.drain();
         let end = world.now + MS * 33;
         world.run_until(end);
@@ -459,16 +460,24 @@ fn first_pictures(way: Duration) -> (Vec<Option<Duration>>, Vec<DropCause>) {
 
 #[test]
 fn the_first_pictures_are_seen_before_the_clocks_are_compared() {
-    let (ages, dropped) = first_pictures(MS * 20);
+    let (ages, dropped) = first_pictures(MS * 20, 3_000);
     assert_eq!((ages.len(), dropped), (30, vec![]));
     let unknown = ages.iter().take_while(|age| age.is_none()).count();
     assert!((1..=4).contains(&unknown) && ages[unknown..].iter().all(Option::is_some), "{ages:?}");
 }
 
 #[test]
+fn a_picture_that_began_before_the_clocks_were_compared_is_as_old_as_they_say() {
+    // It takes several round trips, for nobody knows yet how much may be under way.
+    let (ages, dropped) = first_pictures(MS * 35, 24_000);
+    assert_eq!((ages.len(), dropped), (30, vec![]));
+    assert!(ages[0].is_some_and(|age| age > MS * 150), "{ages:?}");
+}
+
+#[test]
 fn a_picture_that_may_be_past_its_deadline_waits_for_no_clock() {
     // The hello is heard after 160 ms, its answer after 320: nobody knows that the first picture took only half of that.
-    let (ages, dropped) = first_pictures(MS * 160);
+    let (ages, dropped) = first_pictures(MS * 160, 3_000);
     assert!(ages.iter().all(Option::is_some), "{ages:?}");
     assert!(!dropped.is_empty() && dropped.iter().all(|cause| *cause == DropCause::TooLate), "{dropped:?}");
 }
