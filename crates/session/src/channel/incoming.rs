@@ -28,6 +28,8 @@ const BUNCHED_MS: u64 = 1_000;
 #[derive(Debug)]
 pub(super) struct Incoming {
     agreed: Option<Agreed>,
+    /// Nothing that comes was sent before this.
+    since: Option<Time>,
     bucket: Option<LeakyBucket>,
     window: Window,
     newest: u64,
@@ -39,8 +41,6 @@ pub(super) struct Incoming {
     ahead: BTreeMap<u64, Whole>,
     /// Those that are given on later than they come.
     player: Option<Box<Player>>,
-    /// Nothing of this session was sent before.
-    began: Option<Time>,
 }
 
 #[derive(Debug)]
@@ -80,6 +80,7 @@ impl Incoming {
     pub(super) fn new() -> Self {
         Self {
             agreed: None,
+            since: None,
             bucket: None,
             window: Window::default(),
             newest: 0,
@@ -88,7 +89,6 @@ impl Incoming {
             expected: None,
             ahead: BTreeMap::new(),
             player: None,
-            began: None,
         }
     }
 
@@ -101,8 +101,8 @@ impl Incoming {
         unwrapped(self.newest, piece.sequence)
     }
 
-    /// Opens it, or closes it; what came is of the session before, and dropped.
-    pub(super) fn open(&mut self, agreed: Option<Agreed>) -> Outcome {
+    /// Opens it, or closes it; what came is of the session before, and dropped. What comes was sent after `since`, where that is known.
+    pub(super) fn open(&mut self, agreed: Option<Agreed>, since: Option<Time>) -> Outcome {
         let mut outcome = Outcome::default();
         let held = self.player.as_mut().into_iter().flat_map(|player| player.take_all());
         for sequence in self.parts.keys().chain(self.ahead.keys()).copied().chain(held) {
@@ -114,13 +114,8 @@ impl Incoming {
         let player = agreed.and_then(|agreed| {
             Player::new(agreed.playout, agreed.deadline, HELD_LARGEST * agreed.largest.max(FRAGMENT))
         });
-        *self = Self { agreed, bucket, player: player.map(Box::new), ..Self::new() };
+        *self = Self { agreed, since, bucket, player: player.map(Box::new), ..Self::new() };
         outcome
-    }
-
-    /// Its peer said nothing in this session before this.
-    pub(super) fn begin(&mut self, at: Time) {
-        self.began = Some(at);
     }
 
     /// A piece of a message of this channel came; when that was made, where the clocks are known.
@@ -134,9 +129,7 @@ impl Incoming {
     ) {
         let Some(agreed) = self.agreed else { return };
         let sequence = unwrapped(self.newest, piece.sequence);
-        // Before the clocks are known: no older than the session, and what it waited.
-        let most = || Some(now.saturating_since(self.began?) + Duration::from_micros(piece.waited_us.into()));
-        let age = stamp.map(|stamp| stamp.age.likely).or_else(most);
+        let age = self.age(now, piece, stamp);
         let judged = self.judge(now, &agreed, sequence, age, total(piece, payload));
         if let Err(cause) = judged {
             // The rest of a message of which a part was dropped is worth nothing.
@@ -151,7 +144,7 @@ impl Incoming {
             if cause != DropCause::Duplicate || !is_parity(piece) {
                 outcome.drop(sequence, cause);
             }
-        } else if let Some(payload) = self.assemble(now, &agreed, piece, sequence, age, payload, outcome) {
+        } else if let Some(payload) = self.assemble(now, &agreed, piece, sequence, stamp, payload, outcome) {
             self.window.record(sequence);
             self.complete(&agreed, Whole { sequence, stamp, payload }, outcome);
         }
@@ -174,6 +167,13 @@ impl Incoming {
         self.player.as_ref().and_then(|player| player.due())
     }
 
+    /// How old a message is; while the peer's clock is not known, how old it can be at most. `None`: it may be of any age.
+    fn age(&self, now: Time, piece: &Piece, stamp: Option<Stamp>) -> Option<Duration> {
+        let waited = Duration::from_micros(u64::from(piece.waited_us));
+        let most = || self.since.map(|since| now.saturating_since(since) + waited);
+        stamp.map(|stamp| stamp.age.likely).or_else(most)
+    }
+
     /// May a piece of a message of so many bytes be used?
     fn judge(
         &mut self,
@@ -193,11 +193,8 @@ impl Incoming {
         if agreed.delivery == Delivery::Newest && sequence < self.newest {
             return Err(DropCause::Superseded);
         }
-        if let Some(deadline) = agreed.deadline {
-            // Nobody knows how old it is: it may be of any age.
-            if age.ok_or(DropCause::TooLate)? >= deadline {
-                return Err(DropCause::TooLate);
-            }
+        if agreed.deadline.is_some_and(|deadline| age.is_none_or(|age| age >= deadline)) {
+            return Err(DropCause::TooLate);
         }
         if part.is_none() && self.bucket.as_mut().is_some_and(|bucket| !bucket.take(now)) {
             return Err(DropCause::RateLimited);
@@ -213,14 +210,16 @@ impl Incoming {
         agreed: &Agreed,
         piece: &Piece,
         sequence: u64,
-        age: Option<Duration>,
+        stamp: Option<Stamp>,
         payload: &[u8],
         outcome: &mut Outcome,
     ) -> Option<Vec<u8>> {
         let Some(range) = range(piece, payload) else { return Some(payload.to_vec()) };
         let total = total(piece, payload);
         self.make_room(agreed, total, sequence, outcome);
-        let left = agreed.deadline.zip(age).map(|(deadline, age)| now + deadline.saturating_sub(age));
+        // While its age is not known it is kept as long as a new one: each part is judged when it comes.
+        let known = stamp.map_or(Duration::ZERO, |stamp| stamp.age.likely);
+        let left = agreed.deadline.map(|deadline| now + deadline.saturating_sub(known));
         let begun = || Part {
             payload: vec![0; total],
             has: Spans::default(),
@@ -228,6 +227,7 @@ impl Incoming {
             expires: left,
         };
         let part = self.parts.entry(sequence).or_insert_with(begun);
+        part.expires = left;
         self.late = self.late.min(part.expires.unwrap_or(Time::MAX));
         if !part.insert(range, payload) {
             outcome.drop(sequence, DropCause::Duplicate);

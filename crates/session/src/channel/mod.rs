@@ -203,8 +203,8 @@ impl Channels {
         self.list.iter().map(Channel::declaration).collect()
     }
 
-    /// There is a session with a peer that declares these; it said nothing in this session before it `began`, where that is known.
-    pub(crate) fn open(&mut self, theirs: &[Declaration], began: Option<Time>) {
+    /// There is a session with a peer that declares these, and that sent nothing of it before `since`, where that is known.
+    pub(crate) fn open(&mut self, theirs: &[Declaration], since: Option<Time>) {
         self.close();
         for at in 0..self.list.len() {
             let channel = ChannelId(at as u8);
@@ -219,8 +219,7 @@ impl Channels {
                 (End::Sends(out), agreed) => out.open(agreed, &mut self.gone),
                 (End::Takes(incoming), agreed) => {
                     // Nothing is held of a session that was closed.
-                    incoming.open(agreed);
-                    began.into_iter().for_each(|at| incoming.begin(at));
+                    incoming.open(agreed, since);
                     if let Some(agreed) = agreed {
                         self.by_peer.resize(self.by_peer.len().max(usize::from(agreed.peer) + 1), None);
                         self.by_peer[usize::from(agreed.peer)] = Some(at);
@@ -236,7 +235,7 @@ impl Channels {
             match &mut self.ends[at] {
                 End::Sends(out) => out.open(None, &mut self.gone),
                 End::Takes(incoming) => {
-                    let mut outcome = incoming.open(None);
+                    let mut outcome = incoming.open(None, None);
                     self.tell_of(at, &mut outcome);
                 }
             }

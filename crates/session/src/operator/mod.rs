@@ -92,7 +92,7 @@ pub struct Operator<T> {
     next_foreign: Time,
     next_hello: Time,
     hellos: u32,
-    /// When the first of them was said; `None`: not even as early data.
+    /// When the first of them was said over this transport; `None`: not even as early data.
     greeted: Option<Time>,
 
     robot: RobotView,
@@ -547,14 +547,15 @@ impl<T: Transport> Operator<T> {
             self.phase = Phase::Greeting;
             self.next_hello = now;
         } else {
-            self.open(now, &Hello { limits: Limits::default(), watchdog_us: 0, ..self.hello() }, None);
+            self.open(now, &Hello { limits: Limits::default(), watchdog_us: 0, ..self.hello() });
         }
     }
 
-    /// There is a session with a robot that is set so, and that was greeted first then.
-    fn open(&mut self, now: Time, robot: &Hello, greeted: Option<Time>) {
+    /// There is a session with a robot that is set so.
+    fn open(&mut self, now: Time, robot: &Hello) {
         self.phase = Phase::Open;
-        self.sending.channels.open(&robot.channels, greeted);
+        // It answers nobody whom it has not heard.
+        self.sending.channels.open(&robot.channels, self.greeted);
         self.began.get_or_insert(now);
         self.sync.restart(now);
         if let Some(pending) = &mut self.command {

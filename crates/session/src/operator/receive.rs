@@ -130,11 +130,10 @@ impl<T: Transport> Operator<T> {
         self.robot = RobotView { state: hello.state, cause: hello.cause, epoch: hello.epoch };
         self.feedback = FeedbackWatch { deadline_us: hello.deadline_us, ..FeedbackWatch::default() };
         // An upper bound, better than none: it is not known which hello was answered.
-        let greeted = self.greeted.take();
-        if let Some(at) = greeted.filter(|_| self.round_trip.smoothed().is_none()) {
-            self.round_trip.record(now.saturating_since(at));
+        if let Some(greeted) = self.greeted.filter(|_| self.round_trip.smoothed().is_none()) {
+            self.round_trip.record(now.saturating_since(greeted));
         }
-        self.open(now, hello, greeted);
+        self.open(now, hello);
         self.events.push_back(OperatorEvent::Robot { state: hello.state, cause: hello.cause });
     }
 

@@ -134,6 +134,7 @@ impl<T: Transport> Robot<T> {
             }
             self.adopt(now, session);
             self.state_deadline_us = hello.deadline_us;
+            // A hello may be a recorded one: how long ago it was sent, nobody knows.
             self.sending.channels.open(&hello.channels, None);
         }
         self.operator = Some(now);

@@ -337,33 +337,6 @@ fn a_newer_message_takes_the_place_of_one_that_waits_and_what_is_late_goes_nowhe
 }
 
 #[test]
-fn what_comes_before_the_clocks_are_known_is_no_older_than_the_session() {
-    // Over `way` there and back, a robot that sends as soon as it is greeted: the ages of what came within 300 ms.
-    let first = |way: u64| {
-        let mut world = world(udp, delays(MS * way));
-        for ms in 0..way * 2 + 400 {
-            world.run_until(at_ms(ms));
-            let open = of_robot(&world.observer)
-                .iter()
-                .any(|event| matches!(event, ChannelEvent::Opened { channel } if *channel == CAMERA));
-            if open {
-                let now = world.local(ROBOT);
-                world.robot.send(now, CAMERA, now, &[1]).unwrap();
-                world.drain();
-                break;
-            }
-        }
-        let end = world.now + MS * 600;
-        world.run_until(end);
-        received(&of_operator(&world.observer), CAMERA).iter().map(|message| message.1).collect::<Vec<_>>()
-    };
-    // A round trip after the greeting, when nobody has compared a clock: it may be a round trip old, and is in time.
-    assert_eq!(first(20), [None]);
-    // Longer than the deadline after the greeting it may be too old.
-    assert_eq!(first(160), []);
-}
-
-#[test]
 fn a_stop_does_not_wait_behind_pictures() {
     let mut world = world(udp, rated(5, MS * 5));
     world.start();
@@ -455,6 +428,58 @@ fn the_message_that_all_others_wait_for_always_finds_room() {
         }
     }
     panic!("{:?}", world.robot.status(world.now).channels);
+}
+
+/// Of the pictures that a robot makes from the moment it has an operator, a way off, the first of so many bytes: how old those that came were, and what became of the others.
+fn first_pictures(way: Duration, first: usize) -> (Vec<Option<Duration>>, Vec<DropCause>) {
+    let mut world = world(udp, delays(way));
+    let is_open = |log: &Log| !of_robot(log).is_empty();
+    while !is_open(&world.observer) {
+        let end = world.now + MS;
+        assert!(end < at_ms(10_000), "no session");
+        world.run_until(end);
+    }
+    for number in 0..30 {
+        let now = world.local(ROBOT);
+        let size = if number == 0 { first } else { 3_000 };
+        world.robot.send(now, CAMERA, now, &payload(number, size)).unwrap();
+        world.drain();
+        let end = world.now + MS * 33;
+        world.run_until(end);
+    }
+    let end = world.now + way + MS * 300;
+    world.run_until(end);
+    let events = of_operator(&world.observer);
+    let dropped = events.iter().filter_map(|event| match event {
+        ChannelEvent::Dropped { channel: CAMERA, cause, .. } => Some(*cause),
+        _ => None,
+    });
+    let ages = received(&events, CAMERA).into_iter().map(|(_, age, _)| age);
+    (ages.collect(), dropped.collect())
+}
+
+#[test]
+fn the_first_pictures_are_seen_before_the_clocks_are_compared() {
+    let (ages, dropped) = first_pictures(MS * 20, 3_000);
+    assert_eq!((ages.len(), dropped), (30, vec![]));
+    let unknown = ages.iter().take_while(|age| age.is_none()).count();
+    assert!((1..=4).contains(&unknown) && ages[unknown..].iter().all(Option::is_some), "{ages:?}");
+}
+
+#[test]
+fn a_picture_that_began_before_the_clocks_were_compared_is_as_old_as_they_say() {
+    // It takes several round trips, for nobody knows yet how much may be under way.
+    let (ages, dropped) = first_pictures(MS * 35, 24_000);
+    assert_eq!((ages.len(), dropped), (30, vec![]));
+    assert!(ages[0].is_some_and(|age| age > MS * 150), "{ages:?}");
+}
+
+#[test]
+fn a_picture_that_may_be_past_its_deadline_waits_for_no_clock() {
+    // The hello is heard after 160 ms, its answer after 320: nobody knows that the first picture took only half of that.
+    let (ages, dropped) = first_pictures(MS * 160, 3_000);
+    assert!(ages.iter().all(Option::is_some), "{ages:?}");
+    assert!(!dropped.is_empty() && dropped.iter().all(|cause| *cause == DropCause::TooLate), "{dropped:?}");
 }
 
 #[test]
