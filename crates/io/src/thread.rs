@@ -111,11 +111,12 @@ fn pin(cpu: usize) -> io::Result<()> {
 }
 
 fn set_fifo(priority: u8) -> io::Result<()> {
-    let parameters = libc::sched_param { sched_priority: libc::c_int::from(priority) };
-    // SAFETY: the call reads `parameters`, which lives until it returns, and nothing else. No crate of this workspace
-    // wraps it.
+    let priority = libc::c_int::from(priority);
+    // SAFETY: of `struct sched_param` the kernel reads this one number (sched_setscheduler(2)), which lives until the call returns, and
+    // nothing else. No crate of this workspace wraps it, and musl's own function refuses.
     #[allow(unsafe_code)]
-    let status = unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameters) };
+    let status =
+        unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, libc::SCHED_FIFO, &raw const priority) };
     if status == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
@@ -133,14 +134,15 @@ pub fn outrank() {
 
 /// The calling thread's priority, where it runs under `SCHED_FIFO`.
 fn fifo() -> Option<u8> {
-    let mut parameters = libc::sched_param { sched_priority: 0 };
-    // SAFETY: the calls ask about the calling thread, and write `parameters`, which outlives them, and nothing else. No
-    // crate of this workspace wraps them.
+    let mut priority: libc::c_int = 0;
+    // SAFETY: the calls ask about the calling thread, and write `priority`, which outlives them and is all of the kernel's `struct
+    // sched_param`, and nothing else. No crate of this workspace wraps them.
     #[allow(unsafe_code)]
     let known = unsafe {
-        libc::sched_getscheduler(0) == libc::SCHED_FIFO && libc::sched_getparam(0, &raw mut parameters) == 0
+        libc::syscall(libc::SYS_sched_getscheduler, 0) == libc::c_long::from(libc::SCHED_FIFO)
+            && libc::syscall(libc::SYS_sched_getparam, 0, &raw mut priority) == 0
     };
-    known.then(|| u8::try_from(parameters.sched_priority).ok()).flatten()
+    known.then(|| u8::try_from(priority).ok()).flatten()
 }
 
 #[cfg(test)]
