@@ -49,8 +49,8 @@ if [ $${#missing[@]} -gt 0 ]; then \
 	apt-get install -q -y --no-install-recommends $${missing[*]//,/ }; \
 fi
 endef
-# zstd and lz4, for MCAP, are C; without the frame gate, which is BPF, and video, which is libvpx's, taut builds all the same.
-BUILD_NEEDS := cc:gcc,libc6-dev clang:clang /usr/include/vpx/vpx_encoder.h:libvpx-dev
+# zstd and lz4, for MCAP, are C; without the frame gate, which is BPF, video, which is libvpx's, and sound, libopus', taut builds all the same.
+BUILD_NEEDS := cc:gcc,libc6-dev clang:clang /usr/include/opus/opus.h:libopus-dev /usr/include/vpx/vpx_encoder.h:libvpx-dev
 TEST_NEEDS := $(BUILD_NEEDS) tshark:tshark jsonschema:python3-jsonschema /usr/include/usrsctp.h:libusrsctp-dev ffmpeg:ffmpeg
 
 help: ## List the targets

@@ -16,7 +16,9 @@ use taut_io::device::{Drops, LineChannel, LineChannels};
 use taut_io::lines;
 use taut_lab::scenario::{ChannelSpec, EncodingSpec};
 use taut_session::motion::{JointLimits, JointsLimits, Limits, Schema};
-use taut_session::{Channel, ChannelEvent, ChannelId, Codec, OperatorConfig, Packing, RobotConfig};
+use taut_session::{
+    Channel, ChannelEvent, ChannelId, Codec, Direction, OperatorConfig, Packing, RobotConfig,
+};
 use toml::{Spanned, Value};
 
 use self::limits::{limits, needed};
@@ -157,6 +159,30 @@ impl Channels {
     /// The name of a channel by its place.
     fn name(&self, channel: ChannelId) -> &str {
         self.list.get(usize::from(channel.0)).map_or("?", |known| &known.spec.name)
+    }
+
+    /// With this one, which another argument declares, unless the file does.
+    pub(crate) fn with(mut self, spec: ChannelSpec) -> Result<Self, String> {
+        let way = spec.way()?;
+        let is_it = |known: &&Declared| known.spec.name == spec.name && known.channel.direction() == way;
+        match self.list.iter().find(is_it) {
+            Some(known) if known.spec.schema == spec.schema => return Ok(self),
+            Some(_) => {
+                let (name, schema) = (&spec.name, spec.schema.unwrap_or_default());
+                return Err(format!("--channels has {name:?} with a schema other than {schema}"));
+            }
+            None => {}
+        }
+        let channel = spec.channel()?;
+        self.list.push(Declared { line: 0, spec, channel, motion: None });
+        Ok(self)
+    }
+
+    /// Where a channel stands among them.
+    pub(crate) fn place_of(&self, name: &str, way: Direction) -> Result<ChannelId, String> {
+        let is_it = |known: &Declared| known.spec.name == name && known.channel.direction() == way;
+        let place = self.list.iter().position(is_it).and_then(|at| u8::try_from(at).ok());
+        place.map(ChannelId).ok_or_else(|| format!("there is no channel {name:?}"))
     }
 
     /// As the file has them.
@@ -320,7 +346,7 @@ pub(crate) const fn is_told(event: &ChannelEvent) -> bool {
 pub(crate) fn check_codec(codec: Codec, has_channels: bool) -> Result<(), String> {
     match codec {
         Codec::Omni71 if has_channels => {
-            Err("--channels, --video: omni71 has none; leave out --codec".into())
+            Err("--channels, --video, --microphone, --speaker: omni71 has none; leave out --codec".into())
         }
         _ => Ok(()),
     }

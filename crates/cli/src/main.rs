@@ -2,6 +2,8 @@
 #![allow(clippy::print_stderr, reason = "a command speaks on its standard streams")]
 
 #[cfg(feature = "sockets")]
+mod ages;
+#[cfg(feature = "sockets")]
 mod button;
 #[cfg(feature = "sockets")]
 mod channels;
@@ -62,6 +64,8 @@ mod ros2;
 mod run;
 #[cfg(feature = "sockets")]
 mod so101;
+#[cfg(feature = "sockets")]
+mod sound;
 #[cfg(feature = "sockets")]
 mod state;
 #[cfg(feature = "sockets")]

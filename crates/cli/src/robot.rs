@@ -17,7 +17,9 @@ use taut_io::session::{
     Endpoint, Remote, RobotMachine, RobotRecord, Security, ServeConfig, Told, TransportKind, serve,
 };
 use taut_io::{Clock, Driver};
-use taut_session::{Codec, Congestion, LimitPolicy, MotionLimits, RobotConfig, RobotEvent, Status};
+use taut_session::{
+    Codec, Congestion, Direction, LimitPolicy, MotionLimits, RobotConfig, RobotEvent, Status,
+};
 use taut_transport::identity::{Fingerprint, Trust};
 
 use self::output::Output;
@@ -30,6 +32,7 @@ use crate::identity::Plaintext;
 use crate::metrics::Metrics;
 use crate::paths::{self, Paths};
 use crate::record::Record;
+use crate::sound::{Sound, SoundArguments};
 use crate::streams::print;
 use crate::video::{Camera, CameraWords, VideoSpec};
 use crate::watchdog::Watchdogs;
@@ -119,6 +122,8 @@ pub(crate) struct Arguments {
     /// The most that each camera of --video sends; less where the network carries less
     #[arg(long, value_name = "RATE", default_value = "2Mbit", requires = "video")]
     video_rate: Bitrate,
+    #[command(flatten)]
+    sound: SoundArguments,
     #[command(flatten)]
     plaintext: Plaintext,
     /// Print what happens as JSON Lines
@@ -272,7 +277,8 @@ impl Arguments {
     /// All of the session.
     fn channels(&self) -> Result<Channels, String> {
         let names = self.video.iter().map(|video| &video.name);
-        names.fold(self.device_channels(), |channels, name| channels?.with_picture(name))
+        let channels = names.fold(self.device_channels(), |channels, name| channels?.with_picture(name))?;
+        self.sound.declare(channels, Direction::ToOperator)
     }
 
     fn cameras(&self, channels: &Channels, seen: &Seen) -> Result<Cameras, String> {
@@ -344,6 +350,10 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
     let driver_config = arguments.scheduling.driver();
     let seen = arguments.robot.seen();
     let (cameras, watched) = arguments.cameras(&channels, &seen)?;
+    let Sound { microphones, speakers, words } =
+        arguments.sound.open(&channels, Direction::ToOperator, arguments.json)?;
+    let speakers: Vec<_> =
+        speakers.into_iter().map(|speaker| speaker.start(clock)).collect::<Result<_, String>>()?;
     let ready = arguments.robot.start(arguments.device_limits(), &arguments.device_channels()?, seen)?;
     if let Some(warning) = ready.warning() {
         crate::say(&warning);
@@ -376,11 +386,22 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
                     remote.send(RobotCommand::Send { channel, created: Some(created), payload })
                 })
             });
-            begun.tell(button.unwrap_or(Ok(())).and(cameras).map(|()| remote));
+            let microphones = microphones.into_iter().try_for_each(|microphone| {
+                let remote = remote.clone();
+                microphone.start(clock, move |channel, created, payload| {
+                    remote.send(RobotCommand::Send { channel, created: Some(created), payload });
+                })
+            });
+            begun.tell(button.unwrap_or(Ok(())).and(cameras).and(microphones).map(|()| remote));
         };
         // Who listens too slowly misses some. Messages are the device's.
         let tell = &mut |at, note| {
             watched.iter().for_each(|camera| tell_camera(camera, &note));
+            match &note {
+                Told::Note(RobotNote::Event(RobotEvent::Channel(event))) => words.channel(at, event),
+                Told::Note(RobotNote::Event(RobotEvent::Closed)) => words.closed(),
+                _ => {}
+            }
             if !matches!(&note, Told::Note(RobotNote::Event(RobotEvent::Channel(event))) if !channels::is_told(event))
             {
                 recording.event(at, || match &note {
@@ -414,6 +435,8 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
         }
     }
     let (ended, at) = (session.join(), clock.now());
+    // They end with the session, and say what they played.
+    speakers.into_iter().for_each(|speaker| _ = speaker.join());
     if let Ok(status) = &ended {
         watching.end();
         recorded.event(at, || Some(output::summary_line(at, status)));

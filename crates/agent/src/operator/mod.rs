@@ -267,7 +267,7 @@ impl<T: Conversation, D: OperatorDevice> Operator<T, D> {
         }
         for _ in 0..MOST_MESSAGES {
             match self.device.0.poll_message(now) {
-                Some(DeviceMessage::Payload { channel, payload }) => self.send(now, channel, &payload),
+                Some(DeviceMessage::Payload { channel, payload }) => self.send(now, channel, now, &payload),
                 Some(DeviceMessage::Motion { channel, motion }) => self.send_motion(now, channel, &motion),
                 None => break,
             }
@@ -275,8 +275,8 @@ impl<T: Conversation, D: OperatorDevice> Operator<T, D> {
     }
 
     /// Why one is refused is in the counters.
-    fn send(&mut self, now: Time, channel: ChannelId, payload: &[u8]) {
-        let taken = self.session.send(now, channel, now, payload);
+    fn send(&mut self, now: Time, channel: ChannelId, created: Time, payload: &[u8]) {
+        let taken = self.session.send(now, channel, created, payload);
         self.eye.show(now, Observed::Message { channel, payload, taken });
     }
 
@@ -455,8 +455,8 @@ impl<T: Conversation, D: OperatorDevice> Operator<T, D> {
                 self.held_until = now;
                 Ok(())
             }
-            OperatorCommand::Send { channel, payload } => {
-                self.send(now, channel, &payload);
+            OperatorCommand::Send { channel, created, payload } => {
+                self.send(now, channel, created.unwrap_or(now), &payload);
                 Ok(())
             }
             OperatorCommand::Move { channel, motion } => {

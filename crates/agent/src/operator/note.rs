@@ -1,6 +1,6 @@
 //! What an operator is asked, and what it tells.
 
-use taut_core::Duration;
+use taut_core::{Duration, Time};
 use taut_session::motion::Motion;
 use taut_session::{ChannelId, OperatorEvent, OperatorLife, ResumeError, Status};
 use taut_transport::mtip::ChoiceReport;
@@ -20,10 +20,12 @@ pub enum OperatorCommand {
     Hold,
     /// It is let go.
     LetGo,
-    /// Send a message of a channel, made now. What becomes of it is told by an [`OperatorEvent::Channel`]; one that is refused is counted.
+    /// Send a message of a channel. What becomes of it is told by an [`OperatorEvent::Channel`]; one that is refused is counted.
     Send {
         /// Over which of the channels that this end declared.
         channel: ChannelId,
+        /// When it was made, by the session's clock; `None`: now.
+        created: Option<Time>,
         /// Its bytes.
         payload: Vec<u8>,
     },

@@ -3,7 +3,7 @@
 use serde_json::json;
 use taut_lab::scenario::ChannelSpec;
 use taut_media::picture::{self, ask_channel};
-use taut_session::ChannelId;
+use taut_session::{ChannelId, Direction};
 
 use super::{Channels, Declared};
 
@@ -38,31 +38,14 @@ impl Channels {
         });
         for declared in [picture, back] {
             let spec: ChannelSpec = serde_json::from_value(declared).map_err(|error| error.to_string())?;
-            let known = self.list.iter().find(|known| known.spec.name == spec.name);
-            match known.map(|known| known.spec.schema == spec.schema) {
-                Some(true) => continue,
-                Some(false) => {
-                    let (name, schema) = (&spec.name, spec.schema.unwrap_or_default());
-                    return Err(format!(
-                        "--video: --channels has {name:?} with a schema other than {schema}"
-                    ));
-                }
-                None => {}
-            }
-            let wrong = |why| format!("--video {name}: {why}");
-            let channel = spec.channel().map_err(wrong)?;
-            self.list.push(Declared { line: 0, spec, channel, motion: None });
+            self = self.with(spec).map_err(|wrong| format!("--video {name}: {wrong}"))?;
         }
         Ok(self)
     }
 
     /// The places of a picture's channel and of the one on which it is asked for.
     pub(crate) fn of_picture(&self, name: &str) -> Result<(ChannelId, ChannelId), String> {
-        let place = |name: &str| {
-            let at = self.list.iter().position(|known| known.spec.name == name);
-            let place = at.and_then(|at| u8::try_from(at).ok()).map(ChannelId);
-            place.ok_or_else(|| format!("--video: there is no channel {name:?}"))
-        };
-        Ok((place(name)?, place(&ask_channel(name))?))
+        let place = |name: &str, way| self.place_of(name, way);
+        Ok((place(name, Direction::ToOperator)?, place(&ask_channel(name), Direction::ToRobot)?))
     }
 }

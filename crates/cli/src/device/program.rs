@@ -10,10 +10,15 @@ pub(crate) struct Program(Vec<String>);
 pub(crate) const FORMS: &str = "so101:PORT, exec:PROGRAM ARGUMENTS, python:MODULE:CLASS, or NAME:ARGUMENT by an entry point of a Python package, such as mujoco:wall";
 
 impl Program {
+    /// `exec:` and a command; `None` where the text is for something else.
+    pub(crate) fn of_command(text: &str) -> Option<Result<Self, String>> {
+        text.strip_prefix("exec:").map(|command| words(command).map(Self))
+    }
+
     /// `None` where the text is for something else. A `group` of names is looked for among Python's entry points.
     pub(crate) fn parse(text: &str, group: Group) -> Option<Result<Self, String>> {
-        if let Some(command) = text.strip_prefix("exec:") {
-            return Some(words(command).map(Self));
+        if let Some(command) = Self::of_command(text) {
+            return Some(command);
         }
         if let Some(port) = text.strip_prefix("so101:") {
             return Some(so101::words(port).map(Self));

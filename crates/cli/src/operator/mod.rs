@@ -20,7 +20,7 @@ use taut_io::session::{
     TransportKind, operate,
 };
 use taut_io::{Clock, Driver};
-use taut_session::{Congestion, OperatorConfig, OperatorEvent, Order, Priority};
+use taut_session::{Congestion, Direction, OperatorConfig, OperatorEvent, Order, Priority};
 use taut_transport::identity::{Fingerprint, Trust};
 
 use self::output::Output;
@@ -36,6 +36,7 @@ use crate::metrics::Metrics;
 use crate::paths::{self, Paths};
 use crate::record::Record;
 use crate::robot::{Coding, parse_codec, parse_congestion};
+use crate::sound::{Sound, SoundArguments};
 use crate::video::{Screen, ScreenWords};
 use crate::{Ended, button, last_stop, state};
 
@@ -115,6 +116,8 @@ pub(crate) struct Arguments {
     /// And say so every second
     #[arg(long, requires = "video")]
     measure_video: bool,
+    #[command(flatten)]
+    sound: SoundArguments,
     #[command(flatten)]
     plaintext: Plaintext,
     /// Answer there over HTTP with the newest report: /metrics for Prometheus, /status.json for any other program
@@ -263,7 +266,10 @@ impl Arguments {
 
     /// All of the session.
     fn channels(&self) -> Result<Channels, String> {
-        self.video.iter().try_fold(self.device_channels(), |channels, name| channels.with_picture(name))
+        let mut names = self.video.iter();
+        let channels =
+            names.try_fold(self.device_channels(), |channels, name| channels.with_picture(name))?;
+        self.sound.declare(channels, Direction::ToRobot)
     }
 
     fn screens(&self, channels: &Channels) -> Result<Screens, String> {
@@ -439,6 +445,10 @@ pub(crate) fn run(arguments: &Arguments, steered: Option<Steered>) -> Ended {
     // A page decodes its pictures itself.
     let (screens, watched) =
         if place.is_some() { Screens::default() } else { arguments.screens(&channels)? };
+    let Sound { microphones, speakers, words } =
+        arguments.sound.open(&channels, Direction::ToRobot, arguments.json)?;
+    let speakers: Vec<_> =
+        speakers.into_iter().map(|speaker| speaker.start(clock)).collect::<Result<_, String>>()?;
     let recorded = arguments.record.start(clock, &channels, arguments.json, arguments.about_session())?;
     let config = match recorded.observer() {
         Some(observer) => config.observed(observer),
@@ -456,8 +466,13 @@ pub(crate) fn run(arguments: &Arguments, steered: Option<Steered>) -> Ended {
         };
         // Who listens too slowly misses some. Messages are the device's.
         let tell = &mut |at, note| {
-            if let Told::Note(OperatorNote::Event(OperatorEvent::Channel(event))) = &note {
-                watched.iter().for_each(|screen| screen.channel(at, event));
+            match &note {
+                Told::Note(OperatorNote::Event(OperatorEvent::Channel(event))) => {
+                    watched.iter().for_each(|screen| screen.channel(at, event));
+                    words.channel(at, event);
+                }
+                Told::Note(OperatorNote::Event(OperatorEvent::Closed)) => words.closed(),
+                _ => {}
             }
             if !matches!(&note, Told::Note(OperatorNote::Event(OperatorEvent::Channel(event))) if !channels::is_told(event))
             {
@@ -489,10 +504,17 @@ pub(crate) fn run(arguments: &Arguments, steered: Option<Steered>) -> Ended {
     let asking = |screen: Screen| {
         let remote = session.remote.clone();
         // One that is not taken is followed by another.
-        screen
-            .start(clock, move |channel, payload| _ = remote.send(OperatorCommand::Send { channel, payload }))
+        screen.start(clock, move |channel, payload| {
+            _ = remote.send(OperatorCommand::Send { channel, created: None, payload })
+        })
     };
     let screens: Vec<_> = screens.into_iter().map(asking).collect::<Result<_, String>>()?;
+    for microphone in microphones {
+        let remote = session.remote.clone();
+        microphone.start(clock, move |channel, created, payload| {
+            _ = remote.send(OperatorCommand::Send { channel, created: Some(created), payload });
+        })?;
+    }
     let closing = session.remote.clone();
     let _signals = OnSignal::new(move || host::insist(|| closing.send(OperatorCommand::Close)))?;
     let ended = if arguments.tui {
@@ -505,7 +527,7 @@ pub(crate) fn run(arguments: &Arguments, steered: Option<Steered>) -> Ended {
         lines(session, arguments, &declared, metrics.as_ref(), is_quiet)
     };
     // They end with the session, and say what they saw.
-    screens.into_iter().for_each(|screen| _ = screen.join());
+    screens.into_iter().chain(speakers).for_each(|each| _ = each.join());
     recorded.event(clock.now(), || match &ended {
         Ok((at, progress)) => Some(output::summary_line(*at, progress)),
         Err(OperateError::Lost(_, progress)) => Some(output::summary_line(clock.now(), progress)),

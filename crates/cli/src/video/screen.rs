@@ -9,6 +9,7 @@ use taut_io::Clock;
 use taut_session::{ChannelEvent, ChannelId};
 use taut_video::{Decoder, DecoderCounts, Scene};
 
+use crate::ages::Ages;
 use crate::host::json_line;
 use crate::streams::print;
 
@@ -183,41 +184,6 @@ impl Measured {
     }
 }
 
-/// Ages, in steps of 0.1 ms to 2 s.
-#[derive(Debug, Default)]
-struct Ages {
-    steps: Vec<u32>,
-    count: u64,
-}
-
-impl Ages {
-    const STEPS: usize = 20_000;
-
-    fn add(&mut self, age: Duration) {
-        if self.steps.is_empty() {
-            self.steps = vec![0; Self::STEPS];
-        }
-        let step = usize::try_from(age.as_nanos() / 100_000).unwrap_or(usize::MAX);
-        self.steps[step.min(Self::STEPS - 1)] += 1;
-        self.count += 1;
-    }
-
-    /// In ms; `None`: there is none.
-    fn quantile(&self, share: f64) -> Option<f64> {
-        let needed = ((self.count as f64 * share).ceil() as u64).max(1);
-        let mut sum = 0;
-        let step = self.steps.iter().position(|count| {
-            sum += u64::from(*count);
-            sum >= needed
-        })?;
-        Some((step + 1) as f64 / 10.0)
-    }
-
-    fn as_json(&self) -> Value {
-        json!({ "p50": self.quantile(0.5), "p95": self.quantile(0.95), "p99": self.quantile(0.99) })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -228,10 +194,9 @@ mod tests {
         let mut measured = Measured::default();
         measured.show(Time::ZERO + ms(100), Some(ms(20)), true);
         measured.show(Time::ZERO + ms(200), Some(ms(30)), false);
-        assert_eq!((measured.frames, measured.read, measured.held.count), (2, 1, 100));
+        assert_eq!((measured.frames, measured.read, measured.held.count()), (2, 1, 100));
         assert_eq!(measured.held.quantile(0.5), Some(69.1));
         assert_eq!(measured.held.quantile(1.0), Some(119.1));
         assert_eq!(measured.ages.quantile(0.99), Some(30.1));
-        assert_eq!(Ages::default().quantile(0.5), None);
     }
 }

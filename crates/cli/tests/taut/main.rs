@@ -53,6 +53,8 @@ mod sessions;
 #[cfg(test)]
 mod so101;
 #[cfg(test)]
+mod sound;
+#[cfg(test)]
 mod video;
 #[cfg(test)]
 mod wireshark;

@@ -84,7 +84,7 @@ pub(super) fn command(
         if port.moves() {
             return Some(OperatorCommand::Move { channel, motion: port.motion(&payload)? });
         }
-        Some(OperatorCommand::Send { channel, payload })
+        Some(OperatorCommand::Send { channel, created: None, payload })
     }
 }
 
