@@ -4,6 +4,7 @@ import { GatewayClock } from "./clock";
 import { Hold, KEYS } from "./hold";
 import { Panels } from "./panels";
 import { Screen } from "./screen";
+import { Sound } from "./sound";
 import * as wire from "./wire";
 
 /** How often what is held is said, ms: several times within the shortest input lease. */
@@ -34,6 +35,8 @@ class Console {
     (message) => this.send(message),
     (age) => this.panels.pictureAge(age),
   );
+
+  private readonly sound = new Sound((what) => this.panels.say(what));
 
   start(): void {
     this.connect();
@@ -84,6 +87,8 @@ class Console {
         return wire.samples(bytes, (sample) => this.panels.sample(sample, now));
       case wire.FromGateway.picture:
         return this.screen.receive(bytes, this.clock.here(wire.madeAt(bytes)));
+      case wire.FromGateway.sound:
+        return this.sound.receive(bytes, this.clock.here(wire.madeAt(bytes)));
       case wire.FromGateway.pong: {
         const view = new DataView(bytes.buffer);
         this.clock.heard(view.getFloat64(9), now);
@@ -96,6 +101,7 @@ class Console {
     switch (event.event) {
       case "console":
         this.screen.expect(event.pictures.length > 0);
+        this.sound.expect(event.sound);
         break;
       case "seat":
         if (this.inControl !== event.in_control) this.release();

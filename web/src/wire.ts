@@ -5,7 +5,7 @@ export type Rate = [number, number, number, number, number, number, number];
 
 export const Button = { stop: 0, reset: 1, resume: 2, takeControl: 3 } as const;
 
-export const FromGateway = { event: 1, states: 2, picture: 3, pong: 5 } as const;
+export const FromGateway = { event: 1, states: 2, picture: 3, sound: 4, pong: 5 } as const;
 
 /** What is held, and when that was so, ms by the gateway's clock. */
 export function input(rate: Rate | null, made: number): Uint8Array {
@@ -95,6 +95,14 @@ const MADE = 12;
 /** When the picture of a message was made, ms by the gateway's clock; no number: nobody knows. */
 export function madeAt(bytes: Uint8Array): number {
   return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength).getFloat64(4);
+}
+
+/** The samples of a message of sound, −1 to 1, of 48 kHz. When the first was heard says `madeAt`. */
+export function sound(bytes: Uint8Array): Float32Array<ArrayBuffer> {
+  const view = new DataView(bytes.buffer, bytes.byteOffset + MADE);
+  const samples = new Float32Array((bytes.length - MADE) >> 1);
+  for (let at = 0; at < samples.length; at++) samples[at] = view.getInt16(2 * at) / 32768;
+  return samples;
 }
 
 /** A message of a picture; `null` where it is none. */

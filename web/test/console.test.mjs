@@ -42,11 +42,30 @@ const resume = (page) =>
     return (await page.textContent("#standing")) === "MOVING";
   }, "the robot moves");
 
+test("a tone is heard once it is asked for, by what the browser plays", { skip }, async () => {
+  await moving(
+    async (page, session) => {
+      await page.evaluate(() => addEventListener("sound", ({ detail }) => ((globalThis.told ??= []).push(detail))));
+      await page.click("#sound");
+      // The first is of before anything came.
+      const told = await until(() => page.evaluate(() => globalThis.told?.length > 5 && globalThis.told.at(-1)), "it plays");
+      // A sine of a quarter of the height.
+      assert.ok(told.loudness > 0.1 && told.loudness < 0.25, JSON.stringify(told));
+      assert.ok(told.age > 20 && told.age < 2_000, JSON.stringify(told));
+      await page.click("#sound");
+      const was = await page.evaluate(() => globalThis.told.length);
+      await wait(1_500);
+      assert.ok((await page.evaluate(() => globalThis.told.length)) <= was + 1, "it is silent when it is asked to be");
+    },
+    { robot: ["--microphone", "cell=tone"], more: ["--speaker", "cell=page"] },
+  );
+});
+
 const position = async (page) => Number.parseFloat(await page.textContent("#position"));
 
 /** A session whose robot moves while something is held. */
-async function moving(work, { robot = [], by = browser } = {}) {
-  const session = await Session.start({ robot });
+async function moving(work, { robot = [], more = [], by = browser } = {}) {
+  const session = await Session.start({ robot, console: more });
   try {
     const page = await open(session, by);
     await shows(page, "#seat", /^in control/);

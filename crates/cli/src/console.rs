@@ -1,5 +1,7 @@
 //! `taut console`: the operator's end in a browser.
 
+use std::sync::Arc;
+
 use clap::Args;
 use taut_console::{Console, ConsoleConfig, INPUT_LEASE};
 use taut_core::Duration;
@@ -48,6 +50,7 @@ pub(crate) fn console(arguments: &Arguments) -> Ended {
         input_lease: arguments.input_lease,
         title: arguments.operator.title(),
         pictures,
+        sound: arguments.operator.has_sound(),
     };
     let buttons = Buttons::default();
     let (console, pages) = Console::listen(config, buttons.clone())
@@ -57,6 +60,10 @@ pub(crate) fn console(arguments: &Arguments) -> Ended {
         buttons,
         place: console.url(),
         serve: Box::new(move || pages.serve()),
+        hear: Arc::new({
+            let console = console.clone();
+            move |age, samples| console.hear(age, samples)
+        }),
         show: Box::new(move |line| console.tell(line)),
     };
     operator::run(&arguments.operator, Some(steered))

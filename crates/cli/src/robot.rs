@@ -351,7 +351,7 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
     let seen = arguments.robot.seen();
     let (cameras, watched) = arguments.cameras(&channels, &seen)?;
     let Sound { microphones, speakers, words } =
-        arguments.sound.open(&channels, Direction::ToOperator, arguments.json)?;
+        arguments.sound.open(&channels, Direction::ToOperator, arguments.json, None)?;
     let speakers: Vec<_> =
         speakers.into_iter().map(|speaker| speaker.start(clock)).collect::<Result<_, String>>()?;
     let ready = arguments.robot.start(arguments.device_limits(), &arguments.device_channels()?, seen)?;

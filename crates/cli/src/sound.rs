@@ -6,12 +6,14 @@ mod speaker;
 
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use clap::Args;
 use serde_json::json;
+use taut_core::{Duration, Time};
 use taut_lab::scenario::ChannelSpec;
-use taut_session::{ChannelId, Direction};
-use taut_sound::{MOST_BYTES, SCHEMA};
+use taut_session::{ChannelEvent, ChannelId, Direction};
+use taut_sound::{MOST_BYTES, SCHEMA, Samples};
 
 pub(crate) use self::microphone::{Microphone, MicrophoneWords};
 pub(crate) use self::speaker::{Speaker, SpeakerWords};
@@ -29,7 +31,7 @@ pub(crate) struct SoundArguments {
     /// Send sound over a channel of this name: NAME=click or NAME=tone:HERTZ, test sounds; NAME=wav:FILE, of 48 kHz, mono, 16 bits, again and again; NAME=exec:PROGRAM, what it writes: raw samples of that kind, such as "exec:arecord -q -t raw -f S16_LE -r 48000 -c 1". Repeatable
     #[arg(long, value_name = "NAME=SOURCE")]
     microphone: Vec<Spec<Source>>,
-    /// Play the sound of the peer's --microphone of this name: NAME=null, nowhere, and say at the end how old it was; NAME=wav:FILE; NAME=exec:PROGRAM, which reads it: "exec:aplay -q -t raw -f S16_LE -r 48000 -c 1". Repeatable
+    /// Play the sound of the peer's --microphone of this name: NAME=null, nowhere, and say at the end how old it was; NAME=wav:FILE; NAME=exec:PROGRAM, which reads it: "exec:aplay -q -t raw -f S16_LE -r 48000 -c 1"; NAME=page, that of `taut console`. Repeatable
     #[arg(long, value_name = "NAME=SINK")]
     speaker: Vec<Spec<Sink>>,
     /// Print every second how old the sound of each --speaker was
@@ -62,6 +64,8 @@ enum Source {
 enum Sink {
     /// Nowhere.
     Null,
+    /// To the page of a console.
+    Page,
     /// Into a file.
     Wav(PathBuf),
     /// To a program.
@@ -109,11 +113,17 @@ impl FromStr for Sink {
         }
         match text.split_once(':') {
             None if text == "null" => Ok(Self::Null),
+            None if text == "page" => Ok(Self::Page),
             Some(("wav", file)) if !file.is_empty() => Ok(Self::Wav(file.into())),
-            _ => Err(format!("`{text}` is no place for sound; there is null, wav:FILE and exec:PROGRAM")),
+            _ => {
+                Err(format!("`{text}` is no place for sound; there is null, page, wav:FILE and exec:PROGRAM"))
+            }
         }
     }
 }
+
+/// The page of a console, which plays what was heard so long ago, if it was not made up. It is called on a thread of its own, and does not wait.
+pub(crate) type Page = Arc<dyn Fn(Option<Duration>, &Samples) + Send + Sync>;
 
 /// The sound of one end, before its session begins.
 #[derive(Default)]
@@ -146,11 +156,22 @@ impl SoundArguments {
         })
     }
 
-    /// All of it, at an end that sends in this direction.
+    /// Is any played by the page of a console?
+    pub(crate) fn has_page(&self) -> bool {
+        self.speaker.iter().any(|spec| spec.place == Sink::Page)
+    }
+
+    /// All of it, at an end that sends in this direction, and may have a page.
     ///
     /// # Errors
     /// One line: a file or a program that is not there, or no libopus.
-    pub(crate) fn open(&self, channels: &Channels, sends: Direction, json: bool) -> Result<Sound, String> {
+    pub(crate) fn open(
+        &self,
+        channels: &Channels,
+        sends: Direction,
+        json: bool,
+        page: Option<&Page>,
+    ) -> Result<Sound, String> {
         let place = |name: &str, direction| channels.place_of(name, direction);
         let mut sound = Sound::default();
         for Spec { name, place: source } in &self.microphone {
@@ -161,7 +182,7 @@ impl SoundArguments {
         }
         for Spec { name, place: sink } in &self.speaker {
             let (speaker, words) =
-                Speaker::new(name, place(name, other(sends))?, sink, self.measure_sound, json)
+                Speaker::new(name, place(name, other(sends))?, (sink, page), self.measure_sound, json)
                     .map_err(|error| format!("--speaker {name}: {error}"))?;
             sound.speakers.push(speaker);
             sound.words.speakers.push(words);
@@ -172,7 +193,7 @@ impl SoundArguments {
 
 impl SoundWords {
     /// Something happened to a channel, at that time.
-    pub(crate) fn channel(&self, at: taut_core::Time, event: &taut_session::ChannelEvent) {
+    pub(crate) fn channel(&self, at: Time, event: &ChannelEvent) {
         self.microphones.iter().for_each(|microphone| microphone.channel(event));
         self.speakers.iter().for_each(|speaker| speaker.channel(at, event));
     }

@@ -6,6 +6,7 @@ pub(crate) fn asset(path: &str) -> Option<(&'static str, &'static [u8])> {
         "/" => ("text/html; charset=utf-8", include_bytes!("../assets/index.html")),
         "/console.css" => ("text/css; charset=utf-8", include_bytes!("../assets/console.css")),
         "/console.js" => ("text/javascript; charset=utf-8", include_bytes!("../assets/console.js")),
+        "/player.js" => ("text/javascript; charset=utf-8", include_bytes!("../assets/player.js")),
         "/decoder.js" => ("text/javascript; charset=utf-8", include_bytes!("../assets/decoder.js")),
         _ => return None,
     })

@@ -13,6 +13,7 @@
 //! | 1 event | a line of JSON |
 //! | 2 states | records of [`STATE`] bytes: seconds (f64), position in m (3 f32), force in N (3 f32) |
 //! | 3 picture | number of the picture channel (u8), two bytes 0, when it was made, ms by the gateway's clock (f64; no number: not known), then the payload |
+//! | 4 sound | three bytes 0, when its first sample was heard, ms by the gateway's clock (f64; no number: it was made up), then samples of 48 kHz (i16) |
 //! | 5 pong | eight bytes that the ping had, then the gateway's clock, ms (f64) |
 //!
 //! A page knows the gateway's clock by pongs: what that said is at least as old when it gets there. So what a page says of a time is never later
@@ -104,6 +105,16 @@ pub fn state(now: Time, state: &State) -> [u8; STATE] {
 pub fn picture(channel: u8, made: Option<Time>, payload: &[u8]) -> Arc<[u8]> {
     let made = made.map_or(f64::NAN, millis);
     [&[3, channel, 0, 0], &made.to_be_bytes()[..], payload].concat().into()
+}
+
+/// Sound that was heard from then on; `None`: made up.
+pub fn sound(heard: Option<Time>, samples: &[i16]) -> Arc<[u8]> {
+    let heard = heard.map_or(f64::NAN, millis).to_be_bytes();
+    [4, 0, 0, 0]
+        .into_iter()
+        .chain(heard)
+        .chain(samples.iter().flat_map(|sample| sample.to_be_bytes()))
+        .collect()
 }
 
 /// The answer to a ping.

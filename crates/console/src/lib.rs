@@ -10,7 +10,7 @@
 //! | what a page holds counts for the input lease after it said so last, and never again before it was let go | [`seat`] |
 //! | who is served: requests for this host by its own page, with the token of this start | [`gate`] |
 //! | the bytes between page and gateway | [`frame`] |
-//! | pictures wait for a page at most one at a time, and are counted when they do not get there | [`outbox`] |
+//! | pictures wait for a page at most one at a time, sound at most 80 ms, and both are counted when they do not get there | [`outbox`] |
 //!
 //! When the page in control is gone, hidden or hung, its device gives no more samples: the robot's watchdog stops the robot, and only a person
 //! resumes it.
@@ -30,6 +30,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Value, json};
 use taut_core::{Duration, Time};
+use taut_io::Clock;
 use taut_io::device::Buttons;
 use taut_session::{ChannelId, Priority};
 
@@ -69,6 +70,8 @@ pub struct ConsoleConfig {
     pub title: String,
     /// At most 256.
     pub pictures: Vec<PictureChannel>,
+    /// Somebody gives it [sound](Console::hear).
+    pub sound: bool,
 }
 
 /// A gateway. It can be copied; its threads end with the process.
@@ -127,6 +130,7 @@ impl Console {
             "title": config.title,
             "input_lease_ms": lease.as_millis_f64(),
             "pictures": names,
+            "sound": config.sound,
         });
         let state = State {
             seat: Seat::new(lease),
@@ -154,6 +158,12 @@ impl Console {
     /// What the page in control does, as the session's device; its states are that urgent.
     pub fn device(&self, priority: Priority) -> ConsoleDevice {
         ConsoleDevice::new(self.0.clone(), priority)
+    }
+
+    /// Plays 10 ms of sound to all pages, of which the first sample was heard so long ago; `None`: made up.
+    pub fn hear(&self, age: Option<Duration>, samples: &[i16]) {
+        let message = frame::sound(age.map(|age| Clock::since_boot() - age), samples);
+        self.0.lock().pages.values().for_each(|page| page.sound(message.clone()));
     }
 
     /// Shows an event of the session to all pages: a line of JSON with a key `event`.

@@ -13,6 +13,9 @@ pub const EVENTS: usize = 256;
 /// Records of states that wait at most; older ones make way.
 pub const STATES: usize = 1_000;
 
+/// Frames of sound that wait at most, of 10 ms each; older ones make way.
+pub const SOUND: usize = 8;
+
 /// Why a page is spoken with no more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Closed;
@@ -22,6 +25,8 @@ pub struct Closed;
 pub struct Outbox {
     events: VecDeque<Arc<[u8]>>,
     states: VecDeque<[u8; STATE]>,
+    sound: VecDeque<Arc<[u8]>>,
+    sound_dropped: u64,
     pictures: BTreeMap<u8, Waiting>,
     closed: bool,
 }
@@ -52,6 +57,20 @@ impl Outbox {
         self.states.push_back(record);
     }
 
+    /// A frame of sound. Of too many the oldest makes way, and is counted.
+    pub fn sound(&mut self, message: Arc<[u8]>) {
+        if self.sound.len() == SOUND {
+            self.sound.pop_front();
+            self.sound_dropped += 1;
+        }
+        self.sound.push_back(message);
+    }
+
+    /// Frames of sound that made way.
+    pub fn sound_dropped(&self) -> u64 {
+        self.sound_dropped
+    }
+
     /// A picture of a channel. One that waits makes way, and is counted.
     pub fn picture(&mut self, channel: u8, message: Arc<[u8]>) {
         let waiting = self.pictures.entry(channel).or_default();
@@ -75,7 +94,7 @@ impl Outbox {
         self.closed = true;
     }
 
-    /// The next message but states; events go first.
+    /// The next message but states; events go first, then sound.
     ///
     /// # Errors
     /// When the page is closed.
@@ -83,8 +102,8 @@ impl Outbox {
         if self.closed {
             return Err(Closed);
         }
-        if let Some(event) = self.events.pop_front() {
-            return Ok(Some(event));
+        if let Some(first) = self.events.pop_front().or_else(|| self.sound.pop_front()) {
+            return Ok(Some(first));
         }
         let ready =
             self.pictures.values_mut().find(|waiting| waiting.newest.is_some() && waiting.shown < CREDIT);
@@ -119,6 +138,16 @@ impl Mailbox {
     /// As [`Outbox::picture`].
     pub fn picture(&self, channel: u8, message: Arc<[u8]>) {
         self.change(|outbox| outbox.picture(channel, message));
+    }
+
+    /// As [`Outbox::sound`].
+    pub fn sound(&self, message: Arc<[u8]>) {
+        self.change(|outbox| outbox.sound(message));
+    }
+
+    /// As [`Outbox::sound_dropped`].
+    pub fn sound_dropped(&self) -> u64 {
+        self.lock().sound_dropped()
     }
 
     /// As [`Outbox::taken`].

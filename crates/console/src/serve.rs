@@ -263,6 +263,7 @@ impl Shared {
                 let counts = json!({
                     "event": "gateway",
                     "pictures_dropped": mailbox.dropped(),
+                    "sound_dropped": mailbox.sound_dropped(),
                     "lapses": state.seat.lapses(),
                 });
                 mailbox.event(frame::event(&counts.to_string()));

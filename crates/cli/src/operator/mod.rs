@@ -36,7 +36,7 @@ use crate::metrics::Metrics;
 use crate::paths::{self, Paths};
 use crate::record::Record;
 use crate::robot::{Coding, parse_codec, parse_congestion};
-use crate::sound::{Sound, SoundArguments};
+use crate::sound::{Page, Sound, SoundArguments};
 use crate::video::{Screen, ScreenWords};
 use crate::{Ended, button, last_stop, state};
 
@@ -219,6 +219,8 @@ pub(crate) struct Steered {
     pub(crate) serve: Box<dyn FnOnce() -> std::io::Result<()> + Send>,
     /// Takes lines of JSON, on the session's thread: it does not wait.
     pub(crate) show: Box<dyn Fn(&str) + Send>,
+    /// Plays sound.
+    pub(crate) hear: Page,
 }
 
 /// How often the terminal, or a page, is told.
@@ -255,6 +257,10 @@ impl Arguments {
 
     /// Its channels of pictures.
     #[cfg(feature = "console")]
+    pub(crate) fn has_sound(&self) -> bool {
+        self.sound.has_page()
+    }
+
     pub(crate) fn pictures(&self) -> Result<Vec<taut_console::PictureChannel>, String> {
         Ok(self.channels()?.pictures())
     }
@@ -421,10 +427,10 @@ pub(crate) fn run(arguments: &Arguments, steered: Option<Steered>) -> Ended {
     let security = arguments.security()?;
     let own = security.fingerprint();
     let config = arguments.config(own.as_ref(), steered.is_some())?;
-    let (opened, page) = match steered {
-        None => (arguments.device(clock)?, None),
-        Some(Steered { device, buttons, place, serve, show }) => {
-            (Opened { device, lines: None, drops: None, buttons }, Some((place, (serve, show))))
+    let (opened, page, hear) = match steered {
+        None => (arguments.device(clock)?, None, None),
+        Some(Steered { device, buttons, place, serve, show, hear }) => {
+            (Opened { device, lines: None, drops: None, buttons }, Some((place, (serve, show))), Some(hear))
         }
     };
     let Opened { device, lines: taker, drops, buttons: pressed } = opened;
@@ -446,7 +452,7 @@ pub(crate) fn run(arguments: &Arguments, steered: Option<Steered>) -> Ended {
     let (screens, watched) =
         if place.is_some() { Screens::default() } else { arguments.screens(&channels)? };
     let Sound { microphones, speakers, words } =
-        arguments.sound.open(&channels, Direction::ToRobot, arguments.json)?;
+        arguments.sound.open(&channels, Direction::ToRobot, arguments.json, hear.as_ref())?;
     let speakers: Vec<_> =
         speakers.into_iter().map(|speaker| speaker.start(clock)).collect::<Result<_, String>>()?;
     let recorded = arguments.record.start(clock, &channels, arguments.json, arguments.about_session())?;

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 
@@ -13,7 +14,7 @@ use taut_io::Clock;
 use taut_session::{ChannelEvent, ChannelId};
 use taut_sound::{Ear, EarCounts, FRAME, Onsets, Played, RATE, Samples};
 
-use super::{Named, Sink};
+use super::{Named, Page, Sink};
 use crate::ages::Ages;
 use crate::host::json_line;
 use crate::streams::print;
@@ -54,14 +55,14 @@ impl Speaker {
     pub(super) fn new(
         name: &str,
         channel: ChannelId,
-        sink: &Sink,
+        (sink, page): (&Sink, Option<&Page>),
         measures: bool,
         json: bool,
     ) -> Result<(Self, SpeakerWords), String> {
         let ear = Ear::new().map_err(|error| error.to_string())?;
         let (sender, packets) = sync_channel(PACKETS);
         let named = Named { name: name.to_owned(), channel };
-        let speaker = Self { named, ear, output: Output::open(sink)?, packets, measures, json };
+        let speaker = Self { named, ear, output: Output::open(sink, page)?, packets, measures, json };
         Ok((speaker, SpeakerWords { channel, packets: sender }))
     }
 
@@ -98,7 +99,9 @@ impl Speaker {
                 let click = onsets.find(&frame.samples);
                 second.play(&frame, made, click);
                 all.play(&frame, made, click);
-                if let Err(why) = self.output.play(&frame.samples) {
+                if let Err(why) =
+                    self.output.play(made.map(|made| now.saturating_since(made)), &frame.samples)
+                {
                     crate::say(&format!("--speaker {} is silent: {why}", self.named.name));
                     self.output = Output::Null;
                 }
@@ -180,14 +183,20 @@ impl Measured {
 /// Where sound goes.
 enum Output {
     Null,
+    Page(Page),
     Wav { file: hound::WavWriter<BufWriter<File>>, frames: u32 },
     Program { child: Child, frames: SyncSender<Box<Samples>> },
 }
 
 impl Output {
-    fn open(sink: &Sink) -> Result<Self, String> {
+    fn open(sink: &Sink, page: Option<&Page>) -> Result<Self, String> {
         match sink {
             Sink::Null => Ok(Self::Null),
+            Sink::Page => {
+                let page =
+                    page.ok_or("a page is of `taut console`; there is null, wav:FILE and exec:PROGRAM")?;
+                Ok(Self::Page(Arc::clone(page)))
+            }
             Sink::Wav(path) => Self::wav(path).map_err(|error| format!("{}: {error}", path.display())),
             Sink::Program(program) => {
                 let (name, arguments) =
@@ -226,9 +235,13 @@ impl Output {
 
     /// # Errors
     /// One line, when it plays no more.
-    fn play(&mut self, samples: &Samples) -> Result<(), String> {
+    fn play(&mut self, age: Option<Duration>, samples: &Samples) -> Result<(), String> {
         match self {
             Self::Null => Ok(()),
+            Self::Page(page) => {
+                page(age, samples);
+                Ok(())
+            }
             Self::Wav { file, frames } => {
                 let wrong = |error: hound::Error| error.to_string();
                 samples.iter().try_for_each(|sample| file.write_sample(*sample)).map_err(wrong)?;

@@ -1,0 +1,68 @@
+/** What the robot hears. A browser plays nothing before somebody asks for it: a button does. */
+
+import type { FromPlayer } from "./player";
+import { sound } from "./wire";
+
+const RATE = 48_000;
+
+export class Sound {
+  private readonly button = document.getElementById("sound") as HTMLButtonElement;
+  private context: AudioContext | null = null;
+  private player: AudioWorkletNode | null = null;
+  /** When what was given to the player last was heard, by the page's clock, ms. */
+  private heard = NaN;
+
+  constructor(private readonly tell: (what: string) => void) {
+    this.button.addEventListener("click", () => {
+      // Else the next press of Space would press it, too.
+      this.button.blur();
+      void this.toggle();
+    });
+  }
+
+  /** Is there sound in this session? */
+  expect(isThere: boolean): void {
+    this.button.hidden = !isThere;
+  }
+
+  /** 10 ms of it, heard at that time by the page's clock, ms; `NaN`: made up. */
+  receive(bytes: Uint8Array, heard: number): void {
+    if (!this.player || this.context?.state !== "running") return;
+    if (!Number.isNaN(heard)) this.heard = heard;
+    const samples = sound(bytes);
+    this.player.port.postMessage(samples, [samples.buffer]);
+  }
+
+  private async toggle(): Promise<void> {
+    const isOn = this.context?.state === "running";
+    this.button.setAttribute("aria-pressed", String(!isOn));
+    try {
+      if (isOn) await this.context!.suspend();
+      else await this.start();
+    } catch (error) {
+      this.button.setAttribute("aria-pressed", "false");
+      this.tell(`no sound: ${error instanceof Error ? error.message : error}`);
+    }
+  }
+
+  private async start(): Promise<void> {
+    if (!this.context) {
+      const context = new AudioContext({ sampleRate: RATE, latencyHint: "interactive" });
+      this.context = context;
+      await context.audioWorklet.addModule("/player.js");
+      const player = new AudioWorkletNode(context, "player", { numberOfInputs: 0, outputChannelCount: [2] });
+      player.port.onmessage = ({ data }: MessageEvent<FromPlayer>) => this.report(data);
+      player.connect(context.destination);
+      this.player = player;
+    }
+    await this.context.resume();
+  }
+
+  private report(told: FromPlayer): void {
+    if (this.context?.state !== "running") return;
+    const age = performance.now() - this.heard + told.waits + (this.context.outputLatency || 0) * 1e3;
+    // For whoever measures beside this page.
+    dispatchEvent(new CustomEvent("sound", { detail: { ...told, age } }));
+    this.button.title = Number.isNaN(age) ? "" : `${age.toFixed(0)} ms old, ${told.underruns} gaps`;
+  }
+}
