@@ -3,7 +3,8 @@
     python3 stats/frontier.py ../shared/data/multipath-5g-measured
 
 The law of a path at a command is the share of the 201 commands around it that were lost or late there. A command takes one path, the other or both
-at once, independently of what becomes of it; of all ways to do so each row has the best with so many copies (a price of a copy, Lagrange).
+at once, independently of what becomes of it; of all ways to do so each row has the best with so many copies (a price of a copy, Lagrange). The last two
+columns have the better single path of each recording, which only the future tells: the mean over recordings, and the least.
 """
 
 import csv
@@ -41,11 +42,18 @@ def frontier(files):
     return [100 * (1 - (lost - sum(gains[: round((copies - 1) * count)])) / count) for copies in COPIES]
 
 
+def better_path(file):
+    return max(100 * (1 - sum(failed) / len(failed)) for failed in (fails(file, path) for path in "ab"))
+
+
 def main():
     folder = pathlib.Path(sys.argv[1])
-    print("| copies | " + " | ".join(f"{copies:.2f}" for copies in COPIES) + " |\n|" + " --- |" * (len(COPIES) + 1))
+    heads = [*(f"{copies:.2f}" for copies in COPIES), "better path", "least"]
+    print("| copies | " + " | ".join(heads) + " |\n|" + " --- |" * (len(heads) + 1))
     for condition in ("stable", "failure", "jitter", "congestion"):
-        shares = frontier(sorted(folder.glob(f"{condition}-*.csv")))
+        files = sorted(folder.glob(f"{condition}-*.csv"))
+        better = [better_path(file) for file in files]
+        shares = [*frontier(files), sum(better) / len(better), min(better)]
         print(f"| {condition} | " + " | ".join(f"{share:.3f}" for share in shares) + " |")
 
 
