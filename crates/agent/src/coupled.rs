@@ -19,7 +19,7 @@ pub struct CoupledHand<D> {
     end: OperatorEnd,
 }
 
-/// An arm and its end of a law: the operator's must be of the same.
+/// An arm and its end of a law: the operator's must be of the same. A [passive](Law::is_passive) one says energy with every state, and is stopped by states that say none.
 ///
 /// Under a [passive](Law::is_passive) law the reference is a sum over time that no guard of the session has seen, and is therefore held
 /// within the same limits here. What is measured and is no finite number stops the arm.
@@ -74,7 +74,7 @@ impl<D: RobotDevice> CoupledArm<D> {
             allowed
         });
         let Some(RobotOutput { reference, message, .. }) = output else {
-            self.refuse();
+            self.refuse("what it measures is no finite number");
             return None;
         };
         if !self.end.leads() {
@@ -92,13 +92,18 @@ impl<D: RobotDevice> CoupledArm<D> {
         Some(message)
     }
 
-    /// Nobody knows where the arm is.
-    fn refuse(&mut self) {
+    /// It stops, until it is enabled once more.
+    fn refuse(&mut self, why: &str) {
         if self.lease.stop() {
             self.end.begin_again();
             self.device.stop(StopCause::Device);
-            self.failure = Some(DeviceFailure::Stopped("what it measures is no finite number".to_owned()));
+            self.failure = Some(DeviceFailure::Stopped(why.to_owned()));
         }
+    }
+
+    /// The device.
+    pub fn device(&self) -> &D {
+        &self.device
     }
 }
 
@@ -143,6 +148,10 @@ impl<D: OperatorDevice> OperatorDevice for CoupledHand<D> {
         self.device.resumed();
     }
     fn feel(&mut self, _: Time, state: &State) {
+        // Of another law: what it means nobody knows.
+        if self.end.law().is_passive() && state.energy.is_none() {
+            return self.lost();
+        }
         self.end.receive(&message(state));
     }
     fn lost(&mut self) {
@@ -170,6 +179,10 @@ impl<D: RobotDevice> RobotDevice for CoupledArm<D> {
         Ok(())
     }
     fn apply(&mut self, point: &SetPoint) -> bool {
+        if self.end.law().is_passive() && point.state.energy.is_none() {
+            self.refuse("what it is told is of another control law: both ends need the same");
+            return false;
+        }
         let follows = self.lease.grant(self.now, point.lease);
         if follows {
             self.newest = Some(point.state);

@@ -34,6 +34,8 @@ mod keyboard;
 #[cfg(feature = "sockets")]
 mod last_stop;
 #[cfg(feature = "sockets")]
+mod law;
+#[cfg(feature = "sockets")]
 mod lines;
 #[cfg(feature = "manual")]
 mod manual;

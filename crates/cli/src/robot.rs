@@ -29,6 +29,7 @@ use crate::device::{Moved, Ready, Seen};
 use crate::diagnostics::{Log, Traces};
 use crate::host::{self, Begun, OnSignal, Scheduling, Session, every};
 use crate::identity::Plaintext;
+use crate::law::LawArguments;
 use crate::metrics::Metrics;
 use crate::paths::{self, Paths};
 use crate::record::Record;
@@ -122,6 +123,8 @@ pub(crate) struct Arguments {
     /// The most that each camera of --video sends; less where the network carries less
     #[arg(long, value_name = "RATE", default_value = "2Mbit", requires = "video")]
     video_rate: Bitrate,
+    #[command(flatten)]
+    law: LawArguments,
     #[command(flatten)]
     sound: SoundArguments,
     #[command(flatten)]
@@ -249,6 +252,7 @@ impl Arguments {
     /// `stiffness` is that of the device.
     fn config(&self, stiffness: Option<f32>) -> Result<RobotConfig, String> {
         channels::check_codec(self.codec.codec, !self.channels()?.is_empty())?;
+        self.law.check(self.codec.codec)?;
         if self.hold_to_run && self.codec.codec == Codec::Omni71 {
             return Err("--hold-to-run: omni71 cannot say whether an enabling input is held".into());
         }
@@ -297,6 +301,7 @@ impl Arguments {
             ("end", json!("robot")),
             ("transport", json!(self.transport.name())),
             ("secure", json!(self.plaintext.is_off())),
+            ("law", json!(self.law.name())),
             ("watchdog_ms", json!(ms(self.watchdog))),
             ("max_age_ms", json!(ms(self.max_age.unwrap_or(self.watchdog)))),
         ]
@@ -355,6 +360,10 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
     let speakers: Vec<_> =
         speakers.into_iter().map(|speaker| speaker.start(clock)).collect::<Result<_, String>>()?;
     let ready = arguments.robot.start(arguments.device_limits(), &arguments.device_channels()?, seen)?;
+    let ready = Ready {
+        device: arguments.law.arm(ready.device, arguments.motion_limits()?, arguments.watchdog)?,
+        ..ready
+    };
     if let Some(warning) = ready.warning() {
         crate::say(&warning);
     }

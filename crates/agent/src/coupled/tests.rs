@@ -356,3 +356,30 @@ fn a_resume_begins_with_no_wave_and_where_the_arm_is() {
         assert!(hand.device.felt.abs() < 1e-9, "{law:?}");
     }
 }
+
+#[test]
+fn states_of_another_law_stop_an_arm_that_is_led_by_energy_and_push_no_hand() {
+    for law in passive() {
+        let mut arm = within(law, MotionLimits::new());
+        arm.enable().unwrap();
+        let point = SetPoint { state: State { energy: None, ..State::at(Time::ZERO) }, lease: MS * 100 };
+        assert!(!arm.apply(&point), "{law:?}");
+        let failure = arm.failure();
+        assert!(
+            matches!(&failure, Some(DeviceFailure::Stopped(why)) if why.contains("both ends need the same")),
+            "{failure:?}"
+        );
+        assert_eq!((arm.device.stops, arm.failure()), (1, None), "{law:?}");
+        assert!(
+            !arm.apply(&SetPoint { state: State { energy: Some(0.0), ..point.state }, ..point }),
+            "it waits to be enabled"
+        );
+
+        let mut hand = CoupledHand::new(Held::default(), law, SERVO, MS, 20.0);
+        hand.feel(Time::ZERO, &State { force: [-10.0, 0.0, 0.0], energy: None, ..State::at(Time::ZERO) });
+        for _ in 0..50 {
+            hand.sample(Time::ZERO);
+        }
+        assert!(hand.device.felt.abs() < 1e-9, "{law:?}: {} N", hand.device.felt);
+    }
+}

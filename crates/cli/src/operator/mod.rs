@@ -31,6 +31,7 @@ use crate::diagnostics::{Log, Traces};
 use crate::host::{self, Begun, OnSignal, Scheduling, every};
 use crate::identity::Plaintext;
 use crate::input::{Device, Input};
+use crate::law::LawArguments;
 use crate::lines::{Opened, Shown};
 use crate::metrics::Metrics;
 use crate::paths::{self, Paths};
@@ -116,6 +117,8 @@ pub(crate) struct Arguments {
     /// And say so every second
     #[arg(long, requires = "video")]
     measure_video: bool,
+    #[command(flatten)]
+    law: LawArguments,
     #[command(flatten)]
     sound: SoundArguments,
     #[command(flatten)]
@@ -313,6 +316,7 @@ impl Arguments {
             ("end", json!("operator")),
             ("transport", json!(self.transport.name())),
             ("secure", json!(self.plaintext.is_off())),
+            ("law", json!(self.law.name())),
             ("period_ms", json!(self.period().as_millis_f64())),
             ("rate_hz", json!(self.rate)),
             ("deadline_ms", json!(self.deadline.as_millis_f64())),
@@ -433,7 +437,9 @@ pub(crate) fn run(arguments: &Arguments, steered: Option<Steered>) -> Ended {
             (Opened { device, lines: None, drops: None, buttons }, Some((place, (serve, show))), Some(hear))
         }
     };
+    arguments.law.check(arguments.codec.codec)?;
     let Opened { device, lines: taker, drops, buttons: pressed } = opened;
+    let device = arguments.law.hand(device, arguments.period());
     let (place, page) = page.unzip();
     let (serve, show) = page.unzip();
     let metrics = arguments.metrics.map(|listen| Metrics::start(listen, clock)).transpose()?;

@@ -37,6 +37,8 @@ mod kernel;
 #[cfg(test)]
 mod keyboard;
 #[cfg(test)]
+mod law;
+#[cfg(test)]
 mod map;
 #[cfg(test)]
 mod probe;

@@ -34,7 +34,7 @@ mod splitter;
 
 use std::sync::Arc;
 
-use taut_agent::RobotDevice;
+use taut_agent::{CoupledArm, RobotDevice};
 use taut_session::StopCause;
 
 pub use self::deadman::{Deadman, Fed, Look, Switch};
@@ -56,6 +56,13 @@ pub trait Stopper: Send + Sync {
 pub trait Stoppable: RobotDevice {
     /// The way to do it.
     fn stopper(&self) -> Arc<dyn Stopper>;
+}
+
+/// The device itself stops, and what leads it finds that it does not follow.
+impl<P: Stoppable> Stoppable for CoupledArm<P> {
+    fn stopper(&self) -> Arc<dyn Stopper> {
+        self.device().stopper()
+    }
 }
 
 impl<P: Stoppable + ?Sized> Stoppable for Box<P> {

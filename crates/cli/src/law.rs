@@ -1,0 +1,98 @@
+//! Argument `--law`, at either end: by which control law force and motion follow from each other.
+
+use std::str::FromStr;
+
+use clap::Args;
+use taut_agent::control::Servo;
+use taut_agent::{CoupledArm, CoupledHand};
+use taut_core::Duration;
+use taut_io::device::Stoppable;
+use taut_lab::robot::SimulatedRobot;
+use taut_lab::scenario::LawSpec;
+use taut_session::{Codec, MotionLimits};
+
+use crate::input::Device;
+
+/// The law, and what it has to know.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct LawArguments {
+    /// By which control law the arm is led and the hand is pushed, the same at both ends: position_force, position_position, wave or tdpa; the last two stay calm over any delay
+    #[arg(long, value_name = "LAW", default_value = "position_force")]
+    law: LawSpec,
+    /// The controller of the robot's position, for --law, the same at both ends: N/m and N·s/m. By default the simulated arm's
+    #[arg(long, value_name = "STIFFNESS,DAMPING")]
+    servo: Option<ServoArgument>,
+    /// The most with which --law pushes the hand, N
+    #[arg(long, value_name = "NEWTONS", default_value_t = 5.0)]
+    hand_force: f64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct ServoArgument(Servo);
+
+impl FromStr for ServoArgument {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let number = |text: &str| text.trim().parse().ok().filter(|number| (0.1..=1e6).contains(number));
+        let both = text
+            .split_once(',')
+            .and_then(|(stiffness, damping)| Some((number(stiffness)?, number(damping)?)));
+        both.map(|(stiffness, damping)| Self(Servo { stiffness, damping })).ok_or_else(|| {
+            format!("`{text}` is not two numbers of 0.1 to 1000000, N/m and N·s/m: write 3000,45")
+        })
+    }
+}
+
+impl LawArguments {
+    /// For messages and records.
+    pub(crate) const fn name(&self) -> &'static str {
+        self.law.name()
+    }
+
+    fn servo(&self) -> Servo {
+        self.servo.map_or(SimulatedRobot::SERVO, |servo| servo.0)
+    }
+
+    /// # Errors
+    /// One line: what does not go with the law.
+    pub(crate) fn check(&self, codec: Codec) -> Result<(), String> {
+        if !(0.001..=1_000.0).contains(&self.hand_force) {
+            return Err(format!("--hand-force {} is not 0.001 to 1000 N", self.hand_force));
+        }
+        match (self.law.law(), codec) {
+            (Some(_), Codec::Omni71) => {
+                Err(format!("--law {}: omni71 has no place for what it says; leave out --codec", self.name()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The arm under the law, within the session's limits.
+    ///
+    /// # Errors
+    /// One line: nobody said what its controller does.
+    pub(crate) fn arm(
+        &self,
+        device: Box<dyn Stoppable + Send>,
+        limits: MotionLimits,
+        watchdog: Duration,
+    ) -> Result<Box<dyn Stoppable + Send>, String> {
+        let Some(law) = self.law.law() else { return Ok(device) };
+        if device.is_real() && self.servo.is_none() {
+            return Err(format!(
+                "--law {} leads a robot by the controller of its position: say what that does, --servo STIFFNESS,DAMPING in N/m and N·s/m, \
+                 at both ends",
+                self.name()
+            ));
+        }
+        Ok(Box::new(CoupledArm::new(device, law, self.servo(), limits, watchdog)))
+    }
+
+    /// The hand under the law, asked once a `period`.
+    pub(crate) fn hand(&self, device: Device, period: Duration) -> Device {
+        match self.law.law() {
+            Some(law) => Box::new(CoupledHand::new(device, law, self.servo(), period, self.hand_force)),
+            None => device,
+        }
+    }
+}

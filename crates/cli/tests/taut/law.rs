@@ -1,0 +1,70 @@
+//! Control laws of `taut robot` and `taut operator`, as two processes.
+
+use std::cell::Cell;
+
+use serde_json::Value;
+
+use crate::sessions::{ONE_AT_A_TIME, Running, signal};
+use crate::world::World;
+
+/// A session of six seconds with a wall: the operator's summary, the most force that it was told of, N, and all that the robot said.
+fn felt(name: &str, robot: &str, operator: &str) -> (Value, f64, String) {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let world = World::new(name);
+    let mut robot = Running::start(world.command(&format!(
+        "robot --listen 127.0.0.1:0 --plaintext --transport udp --state kept --watchdog 1s --robot sim:wall {robot} --json"
+    )));
+    let address = robot.wait_for("listening")["address"].as_str().unwrap().to_owned();
+    let mut operator = Running::start(world.command(&format!(
+        "operator --connect {address} --plaintext --transport udp --state asked --messages 6000 --resume start --every 100ms {operator} --json"
+    )));
+    let most = Cell::new(0.0_f64);
+    let summary = operator
+        .find(|line| {
+            let force = &line["robot_force_n"][0];
+            most.set(most.get().max(force.as_f64().unwrap_or_default().abs()));
+            line["event"] == "summary"
+        })
+        .expect("it ends with a summary");
+    signal(robot.pid(), "-TERM");
+    let said = Cell::new(String::new());
+    robot.find(|line| {
+        said.set(said.take() + &line.to_string());
+        line["event"] == "summary"
+    });
+    println!("{} N at most; {summary}", most.get());
+    (summary, most.get(), said.take())
+}
+
+#[test]
+fn hand_and_arm_meet_a_wall_by_either_passive_law() {
+    for law in ["wave", "tdpa"] {
+        let (operator, most, said) = felt(law, &format!("--law {law}"), &format!("--law {law}"));
+        assert!(most > 0.2, "{law}: nothing is touched");
+        assert!(operator["status"]["delivered"].as_u64() > Some(1_000), "{law}: {operator}");
+        assert!(!said.contains("both ends need"), "{law}: {said}");
+    }
+}
+
+#[test]
+fn ends_of_different_laws_do_not_move_together() {
+    let (operator, most, said) = felt("law-apart", "--law wave", "");
+    assert!(said.contains("both ends need the same"), "{said}");
+    assert_eq!(operator["status"]["cause"], "device", "{operator}");
+    assert!(most.abs() < 1e-9, "it touched something");
+}
+
+#[test]
+fn what_does_not_go_with_a_law_is_refused_with_what_to_do() {
+    let world = World::new("law-refused");
+    let refused = |argument: &str| {
+        let ended = world
+            .taut(&format!("robot --listen 127.0.0.1:0 --plaintext --transport udp --state none {argument}"));
+        assert_ne!(ended.status, 0, "{argument}");
+        ended.err
+    };
+    assert!(refused("--law waves").contains("position_force, position_position, wave, tdpa"));
+    assert!(refused("--law wave --codec omni71").contains("leave out --codec"));
+    assert!(refused("--law wave --servo 3000").contains("write 3000,45"));
+    assert!(refused("--law tdpa --hand-force 0").contains("0.001 to 1000 N"));
+}
