@@ -3,12 +3,12 @@
 use std::str::FromStr;
 
 use clap::Args;
-use taut_agent::control::Servo;
+use taut_agent::control::{Law, Servo};
 use taut_agent::{CoupledArm, CoupledHand};
 use taut_core::Duration;
 use taut_io::device::Stoppable;
 use taut_lab::robot::SimulatedRobot;
-use taut_lab::scenario::LawSpec;
+use taut_lab::scenario::{Environment, LawSpec};
 use taut_session::{Codec, MotionLimits};
 
 use crate::input::Device;
@@ -49,6 +49,11 @@ impl LawArguments {
         self.law.name()
     }
 
+    /// Of a robot nobody knows what it touches.
+    fn law(&self) -> Option<Law> {
+        self.law.law(&Environment::Free)
+    }
+
     fn servo(&self) -> Servo {
         self.servo.map_or(SimulatedRobot::SERVO, |servo| servo.0)
     }
@@ -59,7 +64,13 @@ impl LawArguments {
         if !(0.001..=1_000.0).contains(&self.hand_force) {
             return Err(format!("--hand-force {} is not 0.001 to 1000 N", self.hand_force));
         }
-        match (self.law.law(), codec) {
+        if self.law == LawSpec::Oracle {
+            return Err(
+                "--law oracle renders the truth about what is touched, which is known in simulation alone"
+                    .to_owned(),
+            );
+        }
+        match (self.law(), codec) {
             (Some(_), Codec::Omni71) => {
                 Err(format!("--law {}: omni71 has no place for what it says; leave out --codec", self.name()))
             }
@@ -77,7 +88,7 @@ impl LawArguments {
         limits: MotionLimits,
         watchdog: Duration,
     ) -> Result<Box<dyn Stoppable + Send>, String> {
-        let Some(law) = self.law.law() else { return Ok(device) };
+        let Some(law) = self.law() else { return Ok(device) };
         if device.is_real() && self.servo.is_none() {
             return Err(format!(
                 "--law {} leads a robot by the controller of its position: say what that does, --servo STIFFNESS,DAMPING in N/m and N·s/m, \
@@ -90,7 +101,7 @@ impl LawArguments {
 
     /// The hand under the law, asked once a `period`.
     pub(crate) fn hand(&self, device: Device, period: Duration) -> Device {
-        match self.law.law() {
+        match self.law() {
             Some(law) => Box::new(CoupledHand::new(device, law, self.servo(), period, self.hand_force)),
             None => device,
         }

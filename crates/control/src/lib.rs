@@ -9,6 +9,7 @@
 //! | [`Law::PositionPosition`] | a spring and a damper to where the arm was | no |
 //! | [`Law::Wave`] | the arm's controller through a transmission line | yes |
 //! | [`Law::Tdpa`] | the arm's controller, damped when energy runs out | yes |
+//! | [`Law::Oracle`] | a true model of arm and surface, beside the hand | no channel stands between: a bound |
 //!
 //! Passive is not yet calm: what no law can give more of than the reserves may go to and fro between hand and arm. Both passive laws
 //! come to rest over every delay that was tried. Calm is not yet felt: where a delay let the hand go too far, time-domain passivity has
@@ -36,16 +37,19 @@
 //! ```
 
 mod buffer;
+mod model;
 mod operator;
 mod reserve;
 mod robot;
 mod vector;
 mod wave;
+mod worth;
 
 pub use operator::{OperatorEnd, OperatorOutput, Port};
 pub use robot::{RobotEnd, RobotOutput, Surroundings};
 use taut_core::Duration;
 pub use vector::Vector;
+pub use worth::{Quantity, Worth, lasts};
 
 /// By which rule force and motion of the two ends follow from each other.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -62,6 +66,9 @@ pub enum Law {
     /// communication delay*, Mechatronics 20(7), 2010. Between the channel and the hand stands a virtual mass of 20 g on a spring of
     /// 4 kN/m and a damper of 20 N·s/m (section 5).
     Tdpa(Tdpa),
+    /// The arm follows the hand, and the hand is pushed with what a true model of the arm and of what it touches meets *beside the hand*:
+    /// no network can do better, and no robot knows the truth. A bound for others, in simulation.
+    Oracle(Oracle),
 }
 
 impl Law {
@@ -74,7 +81,7 @@ impl Law {
     const fn reserve(&self) -> f64 {
         match self {
             Self::Wave(Wave { reserve, .. }) | Self::Tdpa(Tdpa { reserve, .. }) => *reserve,
-            Self::PositionForce | Self::PositionPosition => 0.0,
+            Self::PositionForce | Self::PositionPosition | Self::Oracle(_) => 0.0,
         }
     }
 }
@@ -117,6 +124,23 @@ pub struct Tdpa {
 impl Default for Tdpa {
     fn default() -> Self {
         Self { reserve: 0.02, correction: Duration::from_millis(200) }
+    }
+}
+
+/// Of [`Law::Oracle`]: a surface that fills x > 0 and pushes back as a spring and a damper that never pulls, without friction.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Oracle {
+    /// Of the surface, N/m. Default: 3000.
+    pub stiffness: f64,
+    /// Of the surface, N·s/m. Default: 10.
+    pub damping: f64,
+    /// Of the arm, kg, above 0. Default: 0.3.
+    pub mass: f64,
+}
+
+impl Default for Oracle {
+    fn default() -> Self {
+        Self { stiffness: 3_000.0, damping: 10.0, mass: 0.3 }
     }
 }
 

@@ -3,6 +3,7 @@
 use taut_core::Duration;
 
 use crate::buffer::Buffer;
+use crate::model::Model;
 use crate::reserve::Reserve;
 use crate::vector::{Vector, dot, plus, times};
 use crate::wave::{affordable, filtered, wave_energy};
@@ -15,6 +16,8 @@ pub struct OperatorOutput {
     pub force: Vector,
     /// What the channel's port is to be judged by: the hand's, or the virtual mass's of [`Law::Tdpa`].
     pub port: Port,
+    /// What this end may still give, J; 0 where the law is not [passive](Law::is_passive).
+    pub reserve: f64,
     /// For the robot.
     pub message: Message,
 }
@@ -43,6 +46,8 @@ pub struct OperatorEnd {
     arriving: Vector,
     /// Of [`Law::Tdpa`], between the channel and the hand.
     buffer: Option<Buffer>,
+    /// Of [`Law::Oracle`], beside the hand.
+    model: Option<Model>,
     refused: u64,
 }
 
@@ -58,6 +63,7 @@ impl OperatorEnd {
             heard: None,
             arriving: [0.0; 3],
             buffer: None,
+            model: None,
             refused: 0,
         }
     }
@@ -98,7 +104,7 @@ impl OperatorEnd {
     /// Nothing fresh is known of the robot: the hand is let go of, until it is.
     pub const fn lost(&mut self) {
         self.heard = None;
-        (self.arriving, self.buffer) = ([0.0; 3], None);
+        (self.arriving, self.buffer, self.model) = ([0.0; 3], None, None);
     }
 
     /// One period passes, at the end of which this is measured of the hand. `None`, and [refused](Self::refused): a number is not finite
@@ -124,6 +130,10 @@ impl OperatorEnd {
             (_, None) => [0.0; 3],
             (Law::PositionForce, Some(heard)) => heard.force,
             (Law::PositionPosition, Some(heard)) => self.spring(hand, &heard),
+            (Law::Oracle(truth), Some(_)) => {
+                let model = self.model.get_or_insert_with(|| Model::at(hand));
+                [model.pass(hand, &self.servo, &truth, self.period), 0.0, 0.0]
+            }
             (Law::Tdpa(_), Some(heard)) => {
                 pushed = Some(self.push(hand, &heard.force));
                 self.buffer.as_ref().map_or([0.0; 3], |buffer| buffer.force(hand))
@@ -140,7 +150,7 @@ impl OperatorEnd {
         }
         let Motion { position, velocity } = *hand;
         let message = Message { position, velocity, force, energy: self.reserve.put_in() };
-        OperatorOutput { force, port, message }
+        OperatorOutput { force, port, reserve: self.reserve.left(), message }
     }
 
     fn spring(&self, hand: &Motion, heard: &Message) -> Vector {

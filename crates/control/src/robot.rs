@@ -5,7 +5,7 @@ use taut_core::Duration;
 use crate::reserve::Reserve;
 use crate::vector::{Vector, dot, plus, times};
 use crate::wave::{affordable, filtered, wave_energy};
-use crate::{Law, Message, Motion, Servo, Tdpa, Wave};
+use crate::{Law, Message, Motion, Port, Servo, Tdpa, Wave};
 
 /// What is measured beside the arm.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -23,8 +23,17 @@ pub struct RobotOutput {
     pub reference: Motion,
     /// Of that servo on the arm by this end's account, N: what the channel's port is to be judged by.
     pub servo_force: Vector,
+    /// What this end may still give, J; 0 where the law is not [passive](Law::is_passive).
+    pub reserve: f64,
     /// For the operator.
     pub message: Message,
+}
+
+impl RobotOutput {
+    /// Force and velocity at the channel's port.
+    pub const fn port(&self) -> Port {
+        Port { force: self.servo_force, velocity: self.reference.velocity }
+    }
 }
 
 /// The end of a [`Law`] beside the arm.
@@ -139,12 +148,13 @@ impl RobotEnd {
         let coupling = Coupling::new(self.reference.unwrap_or(arm.position), arm, &self.servo, self.period);
         let wanted = match (self.law, self.heard) {
             (_, None) => return self.stay(arm, force),
-            (Law::PositionForce | Law::PositionPosition, Some(heard)) => {
+            (Law::PositionForce | Law::PositionPosition | Law::Oracle(_), Some(heard)) => {
                 let Message { position, velocity, .. } = heard;
                 let reference = Motion { position, velocity };
                 let message =
                     Message { position: arm.position, velocity: arm.velocity, force: *force, energy: 0.0 };
-                return RobotOutput { reference, servo_force: self.servo.force(&reference, arm), message };
+                let servo_force = self.servo.force(&reference, arm);
+                return RobotOutput { reference, servo_force, reserve: 0.0, message };
             }
             (Law::Wave(wave), Some(heard)) => self.wave(&wave, &heard, &coupling),
             (Law::Tdpa(tdpa), Some(heard)) => self.damped(&tdpa, &heard, &coupling),
@@ -162,7 +172,7 @@ impl RobotEnd {
             force: times(-1.0, &servo_force),
             energy: self.reserve.put_in(),
         };
-        RobotOutput { reference, servo_force, message }
+        RobotOutput { reference, servo_force, reserve: self.reserve.left(), message }
     }
 
     /// The reference that `limits` allow, and that costs no more than what there is.
@@ -207,7 +217,7 @@ impl RobotEnd {
         let force = if self.law.is_passive() { [0.0; 3] } else { *force };
         let message =
             Message { position: arm.position, velocity: [0.0; 3], force, energy: self.reserve.put_in() };
-        RobotOutput { reference, servo_force: [0.0; 3], message }
+        RobotOutput { reference, servo_force: [0.0; 3], reserve: self.reserve.left(), message }
     }
 
     /// The velocity v of the reference of which b v + f = √(2b) u, u being no larger than what is left allows.

@@ -69,6 +69,8 @@ impl Line {
 struct Pressed {
     ripple: f64,
     mean: f64,
+    /// What the hand was pushed with then, N.
+    felt: f64,
     /// The least that hand and arm together had put in by the work of the forces on them, which are held for a period while they move, J.
     least: f64,
 }
@@ -87,7 +89,7 @@ fn press(law: Law, grip: &Grip, wall: f64, round_trip: u64, jitter: u64) -> Pres
     let (mut there, mut back) = (line("there", round_trip / 2), line("back", round_trip - round_trip / 2));
     let (mut hand, mut arm) = (Body::default(), Body::default());
     let mut met = 0.0;
-    let (mut sum, mut squares, mut count) = (0.0, 0.0, 0.0);
+    let (mut sum, mut squares, mut count, mut pushed) = (0.0, 0.0, 0.0, 0.0);
     let (mut inside, mut least) = (0.0, 0.0f64);
     for now in 0..10_000u64 {
         let intent = 0.02 * (now as f64 / 500.0).min(1.0);
@@ -115,10 +117,12 @@ fn press(law: Law, grip: &Grip, wall: f64, round_trip: u64, jitter: u64) -> Pres
         least = least.min(inside);
         if now >= 8_000 {
             (sum, squares, count) = (sum - met, squares + met * met, count + 1.0);
+            pushed -= felt;
         }
     }
     let mean: f64 = sum / count;
-    Pressed { ripple: (squares / count - mean * mean).max(0.0).sqrt(), mean, least }
+    let ripple = (squares / count - mean * mean).max(0.0).sqrt();
+    Pressed { ripple, mean, felt: pushed / count, least }
 }
 
 impl Pressed {
@@ -128,14 +132,17 @@ impl Pressed {
     }
 }
 
+const LINES: [[u64; 2]; 7] = [[1, 0], [10, 0], [40, 0], [40, 20], [100, 0], [300, 0], [300, 50]];
+const WALLS: [f64; 3] = [400.0, 3_000.0, 20_000.0];
+
 /// Of every delay and jitter, grip and wall: the cases that are not calm, or in which hand and arm were given more than the reserves.
 fn rattling(law: Law) -> Vec<String> {
     let mut rattling = Vec::new();
-    for [round_trip, jitter] in [[1, 0], [10, 0], [40, 0], [40, 20], [100, 0], [300, 0], [300, 50]] {
+    for [round_trip, jitter] in LINES {
         for (grip, held) in GRIPS.iter().enumerate() {
-            for wall in [400.0, 3_000.0, 20_000.0] {
+            for wall in WALLS {
                 let pressed = press(law, held, wall, round_trip, jitter);
-                let Pressed { ripple, mean, least } = pressed;
+                let Pressed { ripple, mean, least, .. } = pressed;
                 let place = format!("{round_trip} ms, jitter {jitter} ms, grip {grip}, {wall} N/m");
                 if !pressed.is_calm() || least < -2.0 * RESERVE {
                     rattling.push(format!("{place}: {ripple:.3} of {mean:.3} N, {least:.3} J"));
@@ -165,4 +172,31 @@ fn time_domain_passivity_bounds_what_position_force_lets_grow() {
 fn position_force_rattles_at_a_wall_from_10_ms_on() {
     let of = |round_trip| press(Law::PositionForce, &GRIPS[1], 3_000.0, round_trip, 0).is_calm();
     assert!(of(6) && !of(14));
+}
+
+/// What a larger reserve is worth: `cargo test --release -p taut-control --test touch reserve -- --ignored --nocapture`.
+#[test]
+#[ignore = "a table"]
+fn the_force_that_comes_back_by_reserve() {
+    for millijoules in [20.0, 50.0, 100.0, 200.0, 500.0, 1_000.0] {
+        let reserve = millijoules / 1e3;
+        let law = Law::Tdpa(Tdpa { reserve, ..Tdpa::default() });
+        let (mut calm, mut felt, mut all, mut least, mut shares) = (0, 0, 0, 0.0f64, 0.0);
+        for [round_trip, jitter] in LINES {
+            for held in &GRIPS {
+                for wall in WALLS {
+                    let pressed = press(law, held, wall, round_trip, jitter);
+                    all += 1;
+                    calm += u32::from(pressed.is_calm());
+                    let share = pressed.felt / pressed.mean;
+                    felt += u32::from(share >= 0.5 && pressed.is_calm());
+                    shares += share.clamp(0.0, 1.0);
+                    least = least.min(pressed.least);
+                }
+            }
+        }
+        let share = 100.0 * shares / f64::from(all);
+        println!("| {millijoules} mJ | {calm} of {all} | {felt} | {share:.0} % | {:.0} mJ |", -1e3 * least);
+        assert!(least >= -2.0 * reserve, "{least} J");
+    }
 }

@@ -13,5 +13,7 @@ pub mod probe;
 pub mod replayed;
 pub mod robot;
 pub mod run;
+pub mod saving;
 pub mod scenario;
 pub mod traces;
+pub mod transparency;

@@ -31,7 +31,7 @@ const FADES: f64 = 0.9;
 /// Less ripple than this, per cent, is not watched for growth.
 const NO_RIPPLE: f64 = 0.1;
 
-const BASE: &str = "title = \"map\"\nduration = \"40s\"\n[links.wire]\nbetween = [\"operator\", \"robot\"]\nchain = []\n\
+pub(crate) const BASE: &str = "title = \"map\"\nduration = \"40s\"\n[links.wire]\nbetween = [\"operator\", \"robot\"]\nchain = []\n\
     [teleop]\noperator = \"operator\"\nrobot = \"robot\"\ntremor = false\ndevice_force = 40.0\n";
 
 /// What is mapped. Round trips are rounded to the period of 1 ms.
@@ -87,6 +87,12 @@ impl Map {
         Ok(MapResult { points, range_n_m: RANGE, damping_ns_m: DAMPING })
     }
 
+    /// Of a line with this round trip, rounded to whole periods: sampling and holding take one more, half of one at each end.
+    pub(crate) fn periods(teleop: &Teleop, round_trip: Duration) -> (usize, Duration) {
+        let periods = (round_trip.as_secs_f64() / teleop.period.as_secs_f64()).round() as usize;
+        (periods + 1, teleop.period * periods as u64)
+    }
+
     fn cells(&self) -> Result<Vec<Cell>, ScenarioError> {
         let base = Scenario::parse("map", BASE)?;
         let mut cells = Vec::new();
@@ -94,10 +100,8 @@ impl Map {
             for &loss in &self.losses {
                 for &round_trip in &self.round_trips {
                     let Some(teleop) = base.teleop.clone() else { continue };
-                    let periods = (round_trip.as_secs_f64() / teleop.period.as_secs_f64()).round() as usize;
-                    let round_trip = teleop.period * periods as u64;
-                    // Sampling and holding take a period, half of one at each end.
-                    let line = Line { periods: periods + 1, loss };
+                    let (periods, round_trip) = Self::periods(&teleop, round_trip);
+                    let line = Line { periods, loss };
                     let teleop = Teleop { law, ..teleop };
                     cells.push(Cell { teleop, line, round_trip });
                 }
@@ -112,14 +116,15 @@ impl Cell {
         let [mut calm, mut rattles] = [None, None];
         let mut stiffness = RANGE[0];
         while rattles.is_none() && calm.is_none_or(|calm| calm < RANGE[1]) {
-            *(if self.is_calm(grip, stiffness) { &mut calm } else { &mut rattles }) = Some(stiffness);
+            *(if self.is_calm(grip, [stiffness, DAMPING]) { &mut calm } else { &mut rattles }) =
+                Some(stiffness);
             stiffness = (stiffness * 2.0).min(RANGE[1]);
         }
         while let (Some(low), Some(high)) = (calm, rattles)
             && high - low > PRECISION * high
         {
             let middle = f64::midpoint(low, high);
-            *(if self.is_calm(grip, middle) { &mut calm } else { &mut rattles }) = Some(middle);
+            *(if self.is_calm(grip, [middle, DAMPING]) { &mut calm } else { &mut rattles }) = Some(middle);
         }
         let is_linear = self.teleop.law == LawSpec::PositionForce && self.line.loss == Probability::default();
         let surface = Touched { stiffness: RANGE[1], damping: DAMPING };
@@ -135,8 +140,8 @@ impl Cell {
         }
     }
 
-    fn is_calm(&self, grip: Mass, stiffness: f64) -> bool {
-        let surface = Surface { stiffness: Some(stiffness), damping: Some(DAMPING), friction: Some(0.0) };
+    fn is_calm(&self, grip: Mass, [stiffness, damping]: [f64; 2]) -> bool {
+        let surface = Surface { stiffness: Some(stiffness), damping: Some(damping), friction: Some(0.0) };
         let mut is_calm = false;
         for rest in RESTS {
             let teleop = Teleop {
@@ -156,6 +161,18 @@ impl Cell {
         }
         is_calm
     }
+}
+
+/// Is a thing of this stiffness, N/m, and damping, N·s/m, calm in each grip, over such a line?
+pub(crate) fn is_calm_in_every_grip(
+    teleop: &Teleop,
+    periods: usize,
+    loss: Probability,
+    thing: [f64; 2],
+) -> bool {
+    let (line, round_trip) = (Line { periods, loss }, teleop.period * periods as u64);
+    let cell = Cell { teleop: teleop.clone(), line, round_trip };
+    Touch::GRIPS.iter().all(|grip| cell.is_calm(*grip, thing))
 }
 
 #[cfg(test)]

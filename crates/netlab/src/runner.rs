@@ -381,7 +381,7 @@ impl Setup<'_> {
         let (arm, session): (Arm, _) = match self.job {
             Job::Teleop(teleop) => {
                 let arm = SimulatedArm::of_run(teleop, self.seed, SimulatedRobot::REST);
-                let arm: Arm = match teleop.law.law() {
+                let arm: Arm = match teleop.coupling() {
                     Some(law) => Box::new(CoupledArm::new(
                         arm,
                         law,
@@ -425,7 +425,7 @@ impl Setup<'_> {
                 let hand = SimulatedHand::of_run(teleop, self.seed).ends_after(Some(self.limit()));
                 let agent = settings::agent(teleop, drain).reports_by_time(PROGRESS);
                 let (period, limit) = (teleop.period, teleop.device_force);
-                let hand: Hand = match teleop.law.law() {
+                let hand: Hand = match teleop.coupling() {
                     Some(law) => Box::new(CoupledHand::new(hand, law, SimulatedRobot::SERVO, period, limit)),
                     None => Box::new(hand),
                 };

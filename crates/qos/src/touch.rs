@@ -278,6 +278,20 @@ impl Touch {
         [re / norm, im / norm]
     }
 
+    /// What a hand would feel through arm and servo without delay, at ω rad/s: force by motion, N/m, real and imaginary part. It is
+    /// (K_e + jωb_e)(K_s + jωb_s) / (K_s + K_e − ω²m_a + jω(b_s + b_e)), the numerator of L over what the arm is held by.
+    pub fn shown(&self, omega: f64) -> [f64; 2] {
+        let Self { arm, surface, .. } = self;
+        let numerator =
+            product([surface.stiffness, surface.damping * omega], [arm.stiffness, arm.damping * omega]);
+        let held = [
+            arm.stiffness + surface.stiffness - arm.mass * omega * omega,
+            (arm.damping + surface.damping) * omega,
+        ];
+        let norm = held[0] * held[0] + held[1] * held[1];
+        product(numerator, [held[0] / norm, -held[1] / norm])
+    }
+
     /// Has 1 + L = 0 all its roots on the left? By Hurwitz's determinants of a polynomial of the fourth degree.
     fn is_stable_without_delay(&self) -> bool {
         let Self { hand, arm, surface } = self;

@@ -24,18 +24,22 @@ mod run;
 mod run_figures;
 #[cfg(test)]
 mod sample;
+mod saving;
 mod sweep;
 mod teleop;
 #[cfg(test)]
 mod tests;
 mod text;
 mod timeline;
+mod transparency;
 mod video;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use crate::result::{CampaignResult, ComparisonResult, MapResult, RunResult};
+use crate::result::{
+    CampaignResult, ComparisonResult, MapResult, RunResult, SavingResult, TransparencyResult,
+};
 
 /// The files that came of a run or a campaign.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -63,6 +67,21 @@ pub fn map_figure(map: &MapResult) -> String {
 /// The same as tables for a terminal.
 pub fn map_text(map: &MapResult) -> String {
     map::text(map)
+}
+
+/// What the hand feels, by frequency, as one SVG file.
+pub fn transparency_figure(result: &TransparencyResult) -> String {
+    transparency::figure(result)
+}
+
+/// The same as tables of Markdown.
+pub fn transparency_text(result: &TransparencyResult) -> String {
+    transparency::text(result)
+}
+
+/// How few messages a law needs, as tables of Markdown.
+pub fn saving_text(result: &SavingResult) -> String {
+    saving::text(result)
 }
 
 /// The report of one run: a whole HTML document, to be opened from a file, without a network.

@@ -7,8 +7,10 @@ mod commands;
 mod comparison;
 mod map;
 mod radio;
+mod saving;
 mod spread;
 mod teleop;
+mod transparency;
 mod video;
 
 use std::collections::BTreeMap;
@@ -23,12 +25,14 @@ pub use comparison::{
 };
 pub use map::{MapGrip, MapPoint, MapResult};
 pub use radio::{awake_mj, radio_mj};
+pub use saving::{CopyPoint, SavingPoint, SavingResult};
 pub use teleop::{
     ChannelResult, ControlResult, EmergencyResult, StreamResult, TeleopResult, TouchResult, WatchdogResult,
     WireResult,
 };
 
 pub use spread::Spread;
+pub use transparency::{FeltResult, TransparencyPoint, TransparencyResult};
 pub use video::{Opinion, VideoResult};
 
 /// A session's two directions.

@@ -49,7 +49,7 @@ pub use output::Output;
 pub use qdiscs::{Hop, QdiscGate, Qdiscs, qdiscs};
 pub use session::{MediaNotes, account_media};
 pub use still::{StillHand, StillRobot};
-pub(crate) use teleop::line;
+pub(crate) use teleop::{Control, ends, line};
 pub use teleop::{Devices, Notes, RunClock, Way, account};
 
 use crate::metrics::{Metrics, StreamKey, Watch};

@@ -4,10 +4,10 @@ use std::str::FromStr;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use taut_agent::control::{Law, Tdpa, Wave};
+use taut_agent::control::{Law, Oracle, Tdpa, Wave};
 use taut_core::Duration;
 
-use super::teleop::{CodecSpec, MINUTE, MS, SECOND, Teleop};
+use super::teleop::{CodecSpec, Environment, MINUTE, MS, SECOND, Teleop};
 use super::validate::{Checked, fault, within};
 
 /// By which rule force and motion of hand and arm follow from each other.
@@ -23,6 +23,8 @@ pub enum LawSpec {
     Wave(WaveSpec),
     /// Time-domain passivity, which gives no more energy than came in.
     Tdpa(TdpaSpec),
+    /// The true model of the environment, without its friction, rendered beside the hand: a bound for the others, for no robot knows the truth.
+    Oracle,
 }
 
 /// Of wave variables.
@@ -78,21 +80,23 @@ impl LawSpec {
             Self::PositionPosition => "position_position",
             Self::Wave(_) => "wave",
             Self::Tdpa(_) => "tdpa",
+            Self::Oracle => "oracle",
         }
     }
 
     /// All, with what they are by themselves.
-    pub fn all() -> [Self; 4] {
+    pub fn all() -> [Self; 5] {
         [
             Self::PositionForce,
             Self::PositionPosition,
             Self::Wave(WaveSpec::default()),
             Self::Tdpa(TdpaSpec::default()),
+            Self::Oracle,
         ]
     }
 
-    /// The law, where it is not that of the devices themselves.
-    pub fn law(&self) -> Option<Law> {
+    /// The law, where it is not that of the devices themselves, for an arm that touches this.
+    pub fn law(&self, environment: &Environment) -> Option<Law> {
         match *self {
             Self::PositionForce => None,
             Self::PositionPosition => Some(Law::PositionPosition),
@@ -100,7 +104,18 @@ impl LawSpec {
                 Some(Law::Wave(Wave { impedance, filter, correction, reserve }))
             }
             Self::Tdpa(TdpaSpec { reserve, correction }) => Some(Law::Tdpa(Tdpa { reserve, correction })),
+            Self::Oracle => {
+                let [stiffness, damping, _] = environment.surface().unwrap_or_default();
+                Some(Law::Oracle(Oracle { stiffness, damping, ..Oracle::default() }))
+            }
         }
+    }
+}
+
+impl Teleop {
+    /// The control law, where it is not that of the devices themselves.
+    pub fn coupling(&self) -> Option<Law> {
+        self.law.law(&self.environment)
     }
 }
 
@@ -119,7 +134,7 @@ pub(super) fn check(teleop: &Teleop) -> Checked {
     let key = |name: &str| format!("teleop.law.{name}");
     match teleop.law {
         LawSpec::PositionForce => return Ok(()),
-        LawSpec::PositionPosition => {}
+        LawSpec::PositionPosition | LawSpec::Oracle => {}
         LawSpec::Wave(WaveSpec { impedance, filter, correction, reserve }) => {
             within(key("wave.impedance"), impedance, 0.1, 1000.0)?;
             within(key("wave.filter"), filter, Duration::ZERO, SECOND)?;

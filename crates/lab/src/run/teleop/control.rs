@@ -19,7 +19,7 @@ const TOUCH: f64 = 0.05;
 const OWN: &str = "its own";
 
 /// Watches hand and arm.
-pub(super) struct Control {
+pub(crate) struct Control {
     dt: f64,
     /// The hand: position, and the force that it is given.
     device: [Vector; 2],
@@ -46,7 +46,7 @@ pub(super) struct Control {
 }
 
 impl Control {
-    pub(super) fn new(teleop: &Teleop, seed: Seed, watch: Watch) -> Self {
+    pub(crate) fn new(teleop: &Teleop, seed: Seed, watch: Watch) -> Self {
         let dt = teleop.period.as_secs_f64();
         Self {
             dt,
@@ -82,12 +82,12 @@ impl Control {
     }
 
     /// The robot moves, or stands.
-    pub(super) fn moves(&mut self, moves: bool) {
+    pub(crate) fn moves(&mut self, moves: bool) {
         self.moving = moves;
     }
 
     /// The device made a step.
-    pub(super) fn device(&mut self, now: Time, position: Vector, velocity: Vector, force: Vector) {
+    pub(crate) fn device(&mut self, now: Time, position: Vector, velocity: Vector, force: Vector) {
         if self.fails(now, "the hand", [&position, &velocity, &force]) {
             return;
         }
@@ -105,7 +105,7 @@ impl Control {
     }
 
     /// The arm made a step; `force` is that of the environment on it.
-    pub(super) fn arm(&mut self, now: Time, position: Vector, force: Vector) {
+    pub(crate) fn arm(&mut self, now: Time, position: Vector, force: Vector) {
         if self.fails(now, "the arm", [&position, &[0.0; 3], &force]) {
             return;
         }
@@ -145,7 +145,7 @@ impl Control {
     }
 
     /// `None` when the robot never moved, and nothing failed.
-    pub(super) fn to_result(&self, teleop: &Teleop) -> Option<ControlResult> {
+    pub(crate) fn to_result(&self, teleop: &Teleop) -> Option<ControlResult> {
         let feels = teleop.feedback > 0;
         let rms = |squares: f64| (squares / self.steps.max(1) as f64).sqrt();
         (self.steps > 0 || self.failure.is_some()).then(|| ControlResult {

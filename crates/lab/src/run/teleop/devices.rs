@@ -91,7 +91,7 @@ impl Ends {
             Some(own) => (own, Generators::new(teleop, seed, Direction::ToRobot)),
             None => (Box::new(SimulatedHand::of_run(teleop, seed)) as _, Generators::default()),
         };
-        let device = match teleop.law.law() {
+        let device = match teleop.coupling() {
             Some(law) => {
                 Box::new(CoupledHand::new(device, law, SimulatedRobot::SERVO, period, teleop.device_force))
                     as _
@@ -115,7 +115,7 @@ impl Ends {
             Box::new(SimulatedArm::of_run(teleop, seed, begins_at)) as _
         };
         let device = own.unwrap_or_else(simulated);
-        let device = match teleop.law.law() {
+        let device = match teleop.coupling() {
             Some(law) => {
                 let limits = self.devices.limits.unwrap_or_default();
                 Box::new(CoupledArm::new(device, law, SimulatedRobot::SERVO, limits, teleop.watchdog)) as _

@@ -49,7 +49,7 @@ fn devices(teleop: &Teleop, seed: Seed) -> (Box<dyn OperatorDevice>, Box<dyn Rob
     let hand = SimulatedHand::of_run(teleop, seed);
     let arm = SimulatedArm::of_run(teleop, seed, hand.position());
     let servo = SimulatedRobot::SERVO;
-    match teleop.law.law() {
+    match teleop.coupling() {
         Some(law) => (
             Box::new(CoupledHand::new(hand, law, servo, teleop.period, teleop.device_force)),
             Box::new(CoupledArm::new(arm, law, servo, MotionLimits::new(), teleop.watchdog)),

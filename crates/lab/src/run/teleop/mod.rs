@@ -7,6 +7,7 @@ mod channels;
 mod checker;
 mod control;
 mod devices;
+pub(crate) mod ends;
 pub(crate) mod line;
 mod notes;
 pub(super) mod own;
@@ -44,6 +45,7 @@ use taut_report::result::{FlowOwner, Series, TeleopResult};
 pub(in crate::run) use self::account::{NODES, conservation, flow, stream_keys};
 pub use self::account::{Way, account};
 pub(in crate::run) use self::calm::MOST_RIPPLE_PERCENT;
+pub(crate) use self::control::Control;
 pub use self::devices::{Devices, RunClock};
 pub use self::notes::Notes;
 
