@@ -329,19 +329,14 @@ mod tests {
         [a[0] * b[0] - a[1] * b[1], a[0] * b[1] + a[1] * b[0]]
     }
 
-    fn by(a: [f64; 2], b: [f64; 2]) -> [f64; 2] {
-        let norm = b[0] * b[0] + b[1] * b[1];
-        times(a, [b[0] / norm, -b[1] / norm])
-    }
-
     fn delay(omega: f64, seconds: f64) -> [f64; 2] {
         let (sin, cos) = libm::sincos(omega * seconds);
         [cos, -sin]
     }
 
-    /// Beyond the network's round trip: the lead and the force are held for half a period each, and what an end of a law heard it acts by
-    /// a period later.
-    const ENDS: f64 = 0.002;
+    /// Beyond the network's round trip: a period for sampling and holding, one because the robot's end says what was measured in the last,
+    /// and one because what the operator's end says acts in the next.
+    const ENDS: f64 = 0.003;
 
     #[test]
     fn position_force_shows_the_thing_a_round_trip_late() {
@@ -350,31 +345,7 @@ mod tests {
             let late = ENDS + ms as f64 / 1e3;
             let truth = FREQUENCIES.map(|hz| times(touch.shown(TAU * hz), delay(TAU * hz, late)));
             let off = error_percent(&measured, &truth);
-            assert!(off < 3.0, "{thing}, {ms} ms: {off} %");
-        }
-    }
-
-    #[test]
-    fn waves_show_the_thing_through_a_line() {
-        for (thing, ms) in [("spring", 4), ("wall", 16), ("stiff wall", 40)] {
-            let (measured, touch) = found(LawSpec::Wave(WaveSpec::default()), thing, ms);
-            let b = [WaveSpec::default().impedance, 0.0];
-            let truth = FREQUENCIES.map(|hz| {
-                let omega = TAU * hz;
-                let (Touch { arm, surface, .. }, square) = (touch, omega * omega);
-                let servo = [arm.stiffness, arm.damping * omega];
-                let held =
-                    [servo[0] + surface.stiffness - arm.mass * square, servo[1] + surface.damping * omega];
-                // Of the servo by the motion of its reference, and by its velocity.
-                let follows = by(servo, held);
-                let load = by(times(servo, [1.0 - follows[0], -follows[1]]), [0.0, omega]);
-                let back = by([load[0] - b[0], load[1]], [load[0] + b[0], load[1]]);
-                let late = times(back, delay(omega, ENDS + ms as f64 / 1e3));
-                let felt = by(times(b, [1.0 + late[0], late[1]]), [1.0 - late[0], -late[1]]);
-                times(felt, [0.0, omega])
-            });
-            let off = error_percent(&measured, &truth);
-            assert!(off < 8.0, "{thing}, {ms} ms: {off} %");
+            assert!(off < 1.0, "{thing}, {ms} ms: {off} %");
         }
     }
 

@@ -13,8 +13,10 @@ const ERRORS: [f64; 2] = [1.0, 1_000.0];
 /// A line for each law and loss on the last thing: how far what is felt is from the truth, over the round trip; hollow where a hand rattles.
 pub(super) fn figure(result: &TransparencyResult) -> String {
     let rtts = || result.points.iter().map(|point| point.rtt_ms);
-    let x = Axis::log("round trip, ms", rtts().fold(f64::INFINITY, f64::min), rtts().fold(1.0, f64::max));
-    let y = Axis::log("error of what is felt, %", ERRORS[0], ERRORS[1]);
+    // A little wider than what is drawn, for the marks.
+    let [shortest, longest] = [rtts().fold(f64::INFINITY, f64::min) / 1.1, rtts().fold(1.0, f64::max) * 1.1];
+    let x = Axis::log("round trip, ms", shortest, longest);
+    let y = Axis::log("error of what is felt, %", ERRORS[0] / 1.2, ERRORS[1]);
     let shown = result.points.iter().rev().find(|point| point.felt.error_percent.is_some());
     let thing = shown.map_or("", |point| point.thing.as_str());
     let mut chart = Chart::new(
