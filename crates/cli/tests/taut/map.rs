@@ -32,9 +32,27 @@ fn what_cannot_be_mapped_is_told_with_what_can() {
     for (asked, told) in [
         ("map --law springs", "`springs` is no control law; there are position_force"),
         ("map --rtt 2s", "--rtt 2s is longer than 1s"),
+        ("map saving --loss 1%", "saving draws no picture and has losses of its own"),
         ("map --law wave --rtt 1ms --quiet --svg nowhere/map.svg", "name a file in a folder that is there"),
     ] {
         let ended = world.taut(asked);
         assert!(ended.status != 0 && ended.err.contains(told), "{asked}: {}", ended.err);
     }
+}
+
+#[test]
+fn what_is_felt_is_told_beside_the_truth() {
+    let world = World::new("map-transparency");
+    let arguments =
+        "map transparency --law oracle,position_force --rtt 40ms --loss 5% --quiet --svg felt.svg";
+    let found: Value = serde_json::from_str(&world.good(&format!("{arguments} --json"))).unwrap();
+    let points = found["points"].as_array().unwrap();
+    let wall =
+        |law: &str| points.iter().find(|point| point["law"] == law && point["thing"] == "wall").unwrap();
+    let error = |law: &str| wall(law)["felt"]["error_percent"].as_f64().unwrap();
+    assert!(error("oracle") < 1.0 && error("position_force") > 50.0, "{found}");
+    assert!(wall("oracle")["clairvoyant_error_percent"].is_f64());
+    let text = world.good(arguments);
+    assert!(text.contains("**wall**, 1500 N/m behind the arm") && text.contains("lossless"), "{text}");
+    assert!(world.read("felt.svg").starts_with(b"<svg"));
 }

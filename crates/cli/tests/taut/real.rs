@@ -13,6 +13,7 @@ const TRANSPORTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/t
 const PATHS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/session-paths.toml");
 
 const SHARED_LINK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/shared-link.toml");
+const LAWS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/teleop/laws.toml");
 const COMMANDS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/paths-that-fail.toml");
 
 /// Can namespaces be made here? Prints why not.
@@ -268,4 +269,28 @@ fn a_variant_that_real_sockets_cannot_run_is_left_out_with_a_line() {
         "{}",
         none.err
     );
+}
+
+#[test]
+fn an_arm_under_a_law_presses_for_real_as_it_is_simulated() {
+    if !possible() {
+        return;
+    }
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let world = World::new("real-law");
+    let ended = world.taut(&format!("run {LAWS} --real --only law=position–position --out out -q"));
+    // How late a host with other work wakes up, and with it the verdict on delay, is not ours to say.
+    assert!(ended.status <= 1, "{}", ended.err);
+    let [real, simulated] = ["real", "simulated"].map(|ran| {
+        let run = world.read(&format!("out/runs/01-position-position/seed-1-{ran}.json"));
+        let run: Value = serde_json::from_slice(&run).unwrap();
+        let touch = &run["teleop"]["control"]["touch"];
+        ["rest_force_n", "rest_felt_n"].map(|key| touch[key].as_f64().unwrap())
+    });
+    for (real, simulated) in real.into_iter().zip(simulated) {
+        assert!(
+            simulated > 2.0 && (real / simulated - 1.0).abs() < 0.2,
+            "{real} N for real, {simulated} N simulated"
+        );
+    }
 }
