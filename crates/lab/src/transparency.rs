@@ -1,7 +1,7 @@
 //! What the hand feels of a thing through a law and a line, by frequency.
 //!
-//! The hand is led: it presses by [`PRESSED`] and moves there by a sum of sines between 0.5 and 10 Hz, each with a whole number of periods
-//! in [`BASE`], with Schroeder's phases (*Synthesis of low-peak-factor signals*, IEEE Trans. Information Theory 16(1), 1970). The force on
+//! The hand is led: it presses by 8 mm and moves there by a sum of sines between 0.5 and 10 Hz, each with a whole number of periods
+//! in 10 s, with Schroeder's phases (*Synthesis of low-peak-factor signals*, IEEE Trans. Information Theory 16(1), 1970). The force on
 //! it at each frequency by its motion there, −F/X, is what it feels (transmitted impedance: Lawrence, *Stability and transparency in
 //! bilateral teleoperation*, IEEE Trans. Robotics and Automation 9(5), 1993, times jω); k + jωb − ω²m is fitted to it by least squares. No
 //! loop is closed through a led hand, so that it says what a law shows even where a hand of flesh would rattle: whether that is so stands
