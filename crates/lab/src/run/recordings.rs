@@ -14,13 +14,14 @@ const SETS: [(&str, &str); 3] = [
 ];
 
 /// The scenarios of ours that read them.
-const READERS: [&str; 6] = [
+const READERS: [&str; 7] = [
     "two-5g-links.toml",
     "two-5g-links-perturbed.toml",
     "two-measured-5g-links.toml",
     "link-failure.toml",
     "telehaptic-qos/adaptive-sampling.toml",
     "telehaptic-qos/recordings.toml",
+    "telehaptic-qos/reductions.toml",
 ];
 
 /// What to say of such a file when it is not there; `None` of any other.
