@@ -79,19 +79,21 @@ pub(crate) fn map(arguments: &Arguments) -> Ended {
     let round_trips = if arguments.rtt.is_empty() { by_itself.collect() } else { arguments.rtt.clone() };
     let none = vec![Probability::default()];
     let losses = if arguments.loss.is_empty() { none } else { arguments.loss.clone() };
+    let draws = arguments.svg.is_some();
     let bar = Bar::new("map", arguments.quiet);
     let progress = |done| bar.set(done);
     match arguments.what {
         What::Calm => {
             let found = Map { laws, round_trips, losses }.make(&progress).map_err(|e| e.to_string())?;
             drop(bar);
-            shown(arguments, &found, Some(map_figure(&found)), &map_text(&found))
+            shown(arguments, &found, draws.then(|| map_figure(&found)), &map_text(&found))
         }
         What::Transparency => {
             let asked = Transparency { laws, round_trips, losses };
             let found = asked.make(&progress).map_err(|e| e.to_string())?;
             drop(bar);
-            shown(arguments, &found, Some(transparency_figure(&found)), &transparency_text(&found))
+            let figure = draws.then(|| transparency_figure(&found));
+            shown(arguments, &found, figure, &transparency_text(&found))
         }
         What::Saving => {
             let found = Savings { laws, round_trips }.make(&progress).map_err(|e| e.to_string())?;

@@ -5,7 +5,7 @@
 //! grip walls are tried from soft to stiff, each twice as stiff as the one before, until one rattles; between that and the last one that
 //! was calm the border is found by bisection. What is calm again beyond it does not count.
 
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 
 use rayon::prelude::*;
 use taut_core::{Duration, Probability, Seed};
@@ -60,18 +60,8 @@ impl Map {
     pub fn make(&self, progress: &(dyn Fn(f64) + Sync)) -> Result<MapResult, ScenarioError> {
         let cells = self.cells()?;
         let grips = Touch::GRIPS.len();
-        let done = Mutex::new(0usize);
-        let all = cells.len() * grips;
-        let found: Vec<MapGrip> = (0..all)
-            .into_par_iter()
-            .map(|number| {
-                let found = cells[number / grips].find(Touch::GRIPS[number % grips]);
-                let mut done = done.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-                *done += 1;
-                progress(*done as f64 / all as f64);
-                found
-            })
-            .collect();
+        let each = |number: usize| cells[number / grips].find(Touch::GRIPS[number % grips]);
+        let found = on_all_cores(cells.len() * grips, progress, each);
         let point = |(cell, grips): (&Cell, &[MapGrip])| MapPoint {
             law: cell.teleop.law.name().to_owned(),
             loss_percent: cell.line.loss.as_fraction() * 100.0,
@@ -161,6 +151,23 @@ impl Cell {
         }
         is_calm
     }
+}
+
+/// `each` of so many numbers, on all cores, and what they give in their order. `progress` is told the share that is done, from several threads.
+pub(crate) fn on_all_cores<T: Send>(
+    all: usize,
+    progress: &(dyn Fn(f64) + Sync),
+    each: impl Fn(usize) -> T + Sync,
+) -> Vec<T> {
+    let done = Mutex::new(0usize);
+    let one = |number| {
+        let found = each(number);
+        let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
+        *done += 1;
+        progress(*done as f64 / all as f64);
+        found
+    };
+    (0..all).into_par_iter().map(one).collect()
 }
 
 /// Is a thing of this stiffness, N/m, and damping, N·s/m, calm in each grip, over such a line?

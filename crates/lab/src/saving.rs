@@ -7,9 +7,6 @@
 //! Copies: a line that loses messages in bursts, and a second one alike. The messages of a sender whose reserve is spent soon are copied,
 //! and, for comparison, as many by chance.
 
-use std::sync::Mutex;
-
-use rayon::prelude::*;
 use taut_agent::OperatorDevice;
 use taut_agent::control::Motion;
 use taut_core::{Duration, Seed};
@@ -88,17 +85,8 @@ impl Savings {
     /// Never, but by a mistake in this module.
     pub fn make(&self, progress: &(dyn Fn(f64) + Sync)) -> Result<SavingResult, ScenarioError> {
         let cells = self.cells()?;
-        let (done, all) = (Mutex::new(0usize), cells.len());
-        let found: Vec<_> = cells
-            .par_iter()
-            .map(|cell| {
-                let found = (cell.savings(), cell.copies());
-                let mut done = done.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-                *done += 1;
-                progress(*done as f64 / all as f64);
-                found
-            })
-            .collect();
+        let each = |number: usize| (cells[number].savings(), cells[number].copies());
+        let found = map::on_all_cores(cells.len(), progress, each);
         let (savings, copies): (Vec<_>, Vec<_>) = found.into_iter().unzip();
         Ok(SavingResult { savings: savings.concat(), copies: copies.concat() })
     }
@@ -171,8 +159,9 @@ impl Cell {
         };
         let deadbands = FRACTIONS.map(Saving::Deadband);
         let works = FRACTIONS.iter().flat_map(|k| SHARES.map(|eta| Saving::Work(*k, eta)));
-        let tried = [Saving::Every].into_iter().chain(deadbands).chain(works);
-        tried.filter_map(|saving| Some(self.saving(saving, &of(saving)?, &every))).collect()
+        let fewer = deadbands.into_iter().chain(works);
+        let fewer = fewer.filter_map(|saving| Some(self.saving(saving, &of(saving)?, &every)));
+        std::iter::once(self.saving(Saving::Every, &every, &every)).chain(fewer).collect()
     }
 
     fn saving(&self, saving: Saving, found: &[Minute], every: &[Minute]) -> SavingPoint {

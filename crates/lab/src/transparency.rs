@@ -8,9 +8,8 @@
 //! beside it. Friction is off.
 
 use std::f64::consts::{PI, TAU};
-use std::sync::Mutex;
+use std::sync::OnceLock;
 
-use rayon::prelude::*;
 use taut_agent::control::Motion;
 use taut_core::{Duration, Probability, Seed};
 use taut_qos::touch::{Surface as Touched, Thing, Touch};
@@ -87,6 +86,7 @@ impl Sines {
 type Impedance = [[f64; 2]; FREQUENCIES.len()];
 
 /// Of one law on one thing over one line.
+#[derive(Clone, Copy)]
 struct Measured {
     felt: FeltResult,
     impedance: Impedance,
@@ -225,17 +225,15 @@ impl Transparency {
     /// Never, but by a mistake in this module.
     pub fn make(&self, progress: &(dyn Fn(f64) + Sync)) -> Result<TransparencyResult, ScenarioError> {
         let cells = self.cells()?;
-        let (done, all) = (Mutex::new(0usize), cells.len());
-        let points = cells
-            .into_par_iter()
-            .filter_map(|cell| {
-                let point = cell.point();
-                let mut done = done.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-                *done += 1;
-                progress(*done as f64 / all as f64);
-                point
-            })
-            .collect();
+        // Lines of one law on one thing stand together, and have one twin.
+        let lines = (self.losses.len() * self.round_trips.len()).max(1);
+        let twins: Vec<_> = cells.chunks(lines).map(|_| OnceLock::new()).collect();
+        let each = |number: usize| {
+            let cell = &cells[number];
+            let twin = twins[number / lines].get_or_init(|| measure(&cell.teleop, 1, Probability::default()));
+            cell.point(twin.as_ref()?)
+        };
+        let points = map::on_all_cores(cells.len(), progress, each).into_iter().flatten().collect();
         Ok(TransparencyResult { frequencies_hz: FREQUENCIES.to_vec(), points })
     }
 
@@ -259,10 +257,11 @@ impl Transparency {
 }
 
 impl Cell {
-    fn point(&self) -> Option<TransparencyPoint> {
+    /// Beside its twin without delay and loss.
+    fn point(&self, twin: &Measured) -> Option<TransparencyPoint> {
         let none = Probability::default();
         let mut found = measure(&self.teleop, self.periods, self.loss)?;
-        let mut twin = measure(&self.teleop, 1, none)?;
+        let mut twin = *twin;
         let (mut clairvoyant, mut stiffness) = (None, 0.0);
         if let Some([spring, damping, _]) = self.teleop.environment.surface() {
             let touch = Touch::of(Touched { stiffness: spring, damping });

@@ -45,6 +45,12 @@ pub(super) fn difference(value: f64, decimals: usize) -> String {
     if text == "+0" { "0".to_owned() } else { text }
 }
 
+/// A control law as people write it, and what its line loses: `"position–force, 5 % lost"`.
+pub(super) fn law(name: &str, loss_percent: f64) -> String {
+    let law = name.replace('_', "–");
+    if loss_percent > 0.0 { format!("{law}, {} % lost", number(loss_percent, 3)) } else { law }
+}
+
 /// A coordinate in a figure: a tenth of a unit is finer than any screen shows.
 pub(super) fn coordinate(value: f64) -> String {
     let bounded = if value.is_nan() { 0.0 } else { value.clamp(-1e5, 1e5) };

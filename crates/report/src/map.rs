@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::axis::Axis;
 use super::chart::{Chart, Ink, Shape};
-use super::format::number;
+use super::format::{law, number, optional};
 use super::result::{MapGrip, MapPoint, MapResult};
 
 /// A line for each law and loss: the stiffest wall that is calm in every grip, over the round trip; beside position–force what theory says.
@@ -45,8 +45,7 @@ fn is_one_line(a: &MapPoint, b: &MapPoint) -> bool {
 }
 
 fn name(point: &MapPoint) -> String {
-    let law = point.law.replace('_', "–");
-    if point.loss_percent > 0.0 { format!("{law}, {} % lost", number(point.loss_percent, 3)) } else { law }
+    law(&point.law, point.loss_percent)
 }
 
 /// A table: a row for each round trip, a column for each law and loss; and one of theory beside what was found.
@@ -92,15 +91,13 @@ fn calm(point: &MapPoint, map: &MapResult) -> String {
 }
 
 fn theory_row(point: &MapPoint, grip: &MapGrip) -> String {
-    let or_dash =
-        |value: Option<f64>, digits| value.map_or_else(|| "–".to_owned(), |value| number(value, digits));
     let found = grip.calm_to_n_m.zip(grip.rattles_from_n_m).map(|(low, high)| f64::midpoint(low, high));
     format!(
         "{:>9}  {:>9}  {:>9}  {:>9}  {:>7}\n",
         number(point.rtt_ms, 4),
         number(grip.mass_kg, 3),
-        or_dash(found, 5),
-        or_dash(grip.theory_n_m, 5),
-        or_dash(grip.off_theory_percent(), 3)
+        optional(found, 5),
+        optional(grip.theory_n_m, 5),
+        optional(grip.off_theory_percent(), 3)
     )
 }

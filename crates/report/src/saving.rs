@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::format::number;
+use super::format::{law, number, optional};
 use super::result::{CopyPoint, SavingPoint, SavingResult};
 
 /// In Markdown: for each law, thing and round trip the fewest messages with which it stays calm; all that was tried; and what copies are worth.
@@ -18,7 +18,7 @@ pub(super) fn text(result: &SavingResult) -> String {
     for points in result.savings.chunk_by(is_one) {
         let first = &points[0];
         let [plain, work] = [false, true].map(|by_work| fewest(points, by_work));
-        let head = [law(&first.law), first.thing.clone(), number(first.rtt_ms, 4)];
+        let head = [law(&first.law, 0.0), first.thing.clone(), number(first.rtt_ms, 4)];
         let _ = writeln!(text, "| {} | {} | {} |", head.join(" | "), cells(plain), cells(work));
     }
     text.push_str("\n**All that was tried**\n\n| law | thing | rtt, ms | k | η | sent, % | calm | ripple, % | apart: N | mm |\n");
@@ -59,20 +59,16 @@ fn fraction(k: f64) -> String {
     if k.is_finite() { number(k, 2) } else { "∞".to_owned() }
 }
 
-fn law(name: &str) -> String {
-    name.replace('_', "–")
-}
-
 fn row(point: &SavingPoint) -> String {
     let cells = [
-        law(&point.law),
+        law(&point.law, 0.0),
         point.thing.clone(),
         number(point.rtt_ms, 4),
         point.k.map_or_else(|| "–".to_owned(), fraction),
-        point.eta.map_or_else(|| "–".to_owned(), |eta| number(eta, 2)),
+        optional(point.eta, 2),
         number(point.sent_percent, 3),
         if point.calm { "yes" } else { "no" }.to_owned(),
-        point.ripple_percent.map_or_else(|| "–".to_owned(), |ripple| number(ripple, 2)),
+        optional(point.ripple_percent, 2),
         number(point.felt_apart_n, 2),
         number(point.arm_apart_mm, 2),
     ];
@@ -86,7 +82,12 @@ fn copy(point: &CopyPoint) -> String {
     };
     let [felt, arm] = [point.felt_apart_n, point.arm_apart_mm];
     let numbers = [felt[0], felt[1], arm[0], arm[1]].map(|value| number(value, 2));
-    let head =
-        [law(&point.law), point.thing.clone(), number(point.rtt_ms, 4), by, number(point.copied_percent, 3)];
+    let head = [
+        law(&point.law, 0.0),
+        point.thing.clone(),
+        number(point.rtt_ms, 4),
+        by,
+        number(point.copied_percent, 3),
+    ];
     format!("| {} | {} |\n", head.join(" | "), numbers.join(" | "))
 }

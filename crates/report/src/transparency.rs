@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::axis::Axis;
 use super::chart::{Chart, Ink, Shape};
-use super::format::number;
+use super::format::{law, number, optional};
 use super::result::{TransparencyPoint, TransparencyResult};
 
 /// Per cent: what is beyond is drawn at the edge.
@@ -50,8 +50,7 @@ fn is_one_line(a: &TransparencyPoint, b: &TransparencyPoint) -> bool {
 }
 
 fn name(point: &TransparencyPoint) -> String {
-    let law = point.law.replace('_', "–");
-    if point.loss_percent > 0.0 { format!("{law}, {} % lost", number(point.loss_percent, 3)) } else { law }
+    law(&point.law, point.loss_percent)
 }
 
 /// A table for each thing, in Markdown.
@@ -79,7 +78,6 @@ pub(super) fn text(result: &TransparencyResult) -> String {
 
 fn row(point: &TransparencyPoint, loses: bool) -> String {
     let TransparencyPoint { felt, twin, .. } = point;
-    let percent = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), |value| number(value, 3));
     let mut cells = vec![
         name(point),
         number(point.rtt_ms, 4),
@@ -96,11 +94,11 @@ fn row(point: &TransparencyPoint, loses: bool) -> String {
         fixed(felt.drift_mm - twin.drift_mm, 2),
         fixed(felt.force_error_rms_n - twin.force_error_rms_n, 2),
         number(felt.other_percent, 2),
-        percent(felt.error_percent),
-        percent(twin.error_percent),
+        optional(felt.error_percent, 3),
+        optional(twin.error_percent, 3),
     ];
     if loses {
-        cells.push(percent(point.clairvoyant_error_percent));
+        cells.push(optional(point.clairvoyant_error_percent, 3));
     }
     format!("| {} |\n", cells.join(" | "))
 }

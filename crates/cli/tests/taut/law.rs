@@ -66,5 +66,6 @@ fn what_does_not_go_with_a_law_is_refused_with_what_to_do() {
     assert!(refused("--law waves").contains("position_force, position_position, wave, tdpa"));
     assert!(refused("--law wave --codec omni71").contains("leave out --codec"));
     assert!(refused("--law wave --servo 3000").contains("write 3000,45"));
+    assert!(refused("--law oracle").contains("known in simulation alone"));
     assert!(refused("--law tdpa --hand-force 0").contains("0.001 to 1000 N"));
 }
