@@ -1,7 +1,8 @@
 //! UDP (RFC 768): one message, one datagram, nothing else.
 //!
 //! No number, no acknowledgement, no order, no protection against duplicates; [`Reliability`](taut_core::Reliability) is
-//! not looked at. The driver's socket adds the UDP header, so an ECN mark or a path means nothing here either.
+//! not looked at. The driver's socket adds the UDP header, so an ECN mark means nothing here either. What is sent goes
+//! where the last datagram came from: whoever is served next, or moved to another address, gets the answers.
 //!
 //! A message waits only between `send` and the driver's next `poll_transmit`. When more wait than the queue holds, the
 //! oldest of the least urgent is dropped as superseded: of samples, the newest counts.
@@ -94,6 +95,8 @@ pub struct Udp {
     queue: VecDeque<Message>,
     events: VecDeque<Event>,
     stats: UdpStats,
+    /// That of the last datagram.
+    path: PathId,
     /// The driver's empty buffer of the last `poll_transmit`: what arrives next is copied into it.
     spare: Vec<u8>,
 }
@@ -106,6 +109,7 @@ impl Udp {
             queue: VecDeque::new(),
             events: VecDeque::from([Event::Connected]),
             stats: UdpStats::default(),
+            path: PathId::default(),
             spare: Vec::new(),
         }
     }
@@ -149,6 +153,7 @@ impl Transport for Udp {
             return self.events.push_back(Event::Refused(DropCause::Malformed));
         }
         self.stats.received += 1;
+        self.path = input.path;
         let mut data = std::mem::take(&mut self.spare);
         write_whole(&input, &mut data);
         self.events.push_back(Event::Received { data, path: input.path, stream: StreamId(0) });
@@ -170,7 +175,7 @@ impl Transport for Udp {
             } else {
                 buffer.extend_from_slice(&message.data);
             }
-            return Some(Transmit::default());
+            return Some(Transmit { path: self.path, ..Transmit::default() });
         }
         None
     }
@@ -187,8 +192,8 @@ impl Transport for Udp {
 
     taut_core::ignores_paths!();
 
-    fn uses_path(&self, _: PathId) -> bool {
-        true
+    fn uses_path(&self, path: PathId) -> bool {
+        path == self.path
     }
 
     fn round_trip(&self) -> Option<Duration> {
@@ -291,5 +296,9 @@ mod tests {
         udp.handle_input(Time::ZERO, input(5));
         let data = b"12345\0\0\0\0\0".to_vec();
         assert_eq!(udp.poll_event(), Some(Event::Received { data, path: PathId(2), stream: StreamId(0) }));
+        udp.send(Time::ZERO, message(1, 0)).unwrap();
+        let answer = udp.poll_transmit(Time::ZERO, &mut Vec::new()).map(|transmit| transmit.path);
+        assert_eq!(answer, Some(PathId(2)), "whoever asked last is answered");
+        assert!(udp.uses_path(PathId(2)) && !udp.uses_path(PathId(0)));
     }
 }

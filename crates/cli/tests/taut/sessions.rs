@@ -205,6 +205,27 @@ fn dccp_in_ip_packets_of_its_own_carries_one_session_after_another() {
     assert_eq!(robot.end("-TERM").0, 0);
 }
 
+/// In the clear nobody can tell a new operator from the old one at another address, which says no goodbye when it is killed.
+#[test]
+fn in_the_clear_an_operator_follows_one_that_was_killed() {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let world = World::new("session-clear");
+    for transport in ["udp", "etp", "sctp", "tcp"] {
+        let mut robot = Running::start(
+            world.command(&format!("robot --listen 127.0.0.1:0 --transport {transport} --plaintext --json")),
+        );
+        let address = robot.wait_for("listening")["address"].as_str().unwrap().to_owned();
+        let operator =
+            format!("operator --connect {address} --transport {transport} --plaintext --resume start --json");
+        let mut killed = Running::start(world.command(&operator));
+        killed.wait_for("resumed");
+        killed.kill();
+        let summary = last(&world.taut(&format!("{operator} --messages 200")));
+        assert!(summary["status"]["delivered"].as_u64() > Some(100), "{transport}: {summary}");
+        assert_eq!(robot.end("-TERM").0, 0, "{transport}");
+    }
+}
+
 #[test]
 fn strangers_and_a_second_operator_are_refused_and_the_session_goes_on() {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());

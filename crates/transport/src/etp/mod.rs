@@ -212,7 +212,7 @@ impl Etp {
     }
 
     fn handle_data(&mut self, now: Time, path: PathId, data: &Data<'_>) {
-        if let Err(cause) = self.receiver.accept(now, data) {
+        if let Err(cause) = self.receiver.accept(now, path, data) {
             return self.refuse(cause);
         }
         for message in data.messages().filter_map(Result::ok) {
@@ -322,13 +322,13 @@ impl Transport for Etp {
         if let Some(feedback) = self.receiver.report(now) {
             self.counters.feedback_sent += 1;
             feedback.emit(buffer);
-            return Some(Transmit::default());
+            return Some(Transmit { path: self.receiver.path(), ..Transmit::default() });
         }
         if !self.gate.pass(now, self.gap()) {
             return None;
         }
         self.emit_data(now, buffer);
-        Some(Transmit::default())
+        Some(Transmit { path: self.receiver.path(), ..Transmit::default() })
     }
 
     fn poll_event(&mut self) -> Option<Event> {
@@ -348,8 +348,8 @@ impl Transport for Etp {
 
     taut_core::ignores_paths!();
 
-    fn uses_path(&self, _: PathId) -> bool {
-        true
+    fn uses_path(&self, path: PathId) -> bool {
+        path == self.receiver.path()
     }
 
     fn round_trip(&self) -> Option<Duration> {

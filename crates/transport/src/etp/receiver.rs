@@ -1,9 +1,9 @@
 //! What a receiver remembers: which packets came, and when it reports.
 
-use taut_core::{DropCause, Duration, ReplayWindow, Sighting, Time, nearest};
+use taut_core::{DropCause, Duration, PathId, ReplayWindow, Sighting, Time, nearest};
 use taut_wire::etp::{Data, Feedback};
 
-/// Sees every data packet of one sender.
+/// Sees every data packet of one sender, and of the next one when its place is taken.
 #[derive(Debug)]
 pub(super) struct Receiver {
     interval: Duration,
@@ -20,6 +20,8 @@ struct Seen {
     /// The `clock_us` of the highest, and when it came.
     echo_us: u32,
     arrived: Time,
+    /// Where the last packet came from.
+    path: PathId,
 }
 
 impl Receiver {
@@ -28,8 +30,19 @@ impl Receiver {
     }
 
     /// Counts the packet, or says why it is of no use.
-    pub(super) fn accept(&mut self, now: Time, data: &Data<'_>) -> Result<(), DropCause> {
-        self.seen.get_or_insert_with(|| Seen::new(now)).accept(now, data)?;
+    ///
+    /// A sender that moved to another address counts on; one at another address that does not is another sender, whose numbers
+    /// begin anew.
+    pub(super) fn accept(&mut self, now: Time, path: PathId, data: &Data<'_>) -> Result<(), DropCause> {
+        let seen = self.seen.get_or_insert_with(|| Seen::new(now, path));
+        match seen.accept(now, data) {
+            Err(_) if path != seen.path => {
+                *seen = Seen::new(now, path);
+                seen.accept(now, data)?;
+            }
+            outcome => outcome?,
+        }
+        seen.path = path;
         if data.feedback_wanted && self.due.is_none() {
             self.due = Some(self.last_report.map_or(now, |last| now.max(last + self.interval)));
         }
@@ -39,6 +52,11 @@ impl Receiver {
     /// When the next report is due.
     pub(super) fn poll_timeout(&self) -> Option<Time> {
         self.due
+    }
+
+    /// Where the sender is.
+    pub(super) fn path(&self) -> PathId {
+        self.seen.as_ref().map_or_else(PathId::default, |seen| seen.path)
     }
 
     /// The report, if it is due.
@@ -63,8 +81,8 @@ impl Receiver {
 }
 
 impl Seen {
-    fn new(now: Time) -> Self {
-        Self { window: ReplayWindow::new(), echo_us: 0, arrived: now }
+    fn new(now: Time, path: PathId) -> Self {
+        Self { window: ReplayWindow::new(), echo_us: 0, arrived: now, path }
     }
 
     fn accept(&mut self, now: Time, data: &Data<'_>) -> Result<(), DropCause> {
@@ -97,7 +115,7 @@ mod tests {
     fn receiver(sequences: &[u32]) -> Receiver {
         let mut receiver = Receiver::new(MS * 20);
         for sequence in sequences {
-            receiver.accept(Time::ZERO, &data(*sequence)).unwrap();
+            receiver.accept(Time::ZERO, PathId(0), &data(*sequence)).unwrap();
         }
         receiver
     }
@@ -106,24 +124,24 @@ mod tests {
     fn missing_packets_are_counted_until_they_come() {
         let mut receiver = receiver(&[0, 1, 4]);
         assert_eq!(receiver.counts(), (3, 2));
-        receiver.accept(Time::ZERO, &data(2)).unwrap();
+        receiver.accept(Time::ZERO, PathId(0), &data(2)).unwrap();
         assert_eq!(receiver.counts(), (4, 1));
     }
 
     #[test]
     fn duplicates_and_the_very_late_are_refused() {
         let mut receiver = receiver(&[5, 6]);
-        assert_eq!(receiver.accept(Time::ZERO, &data(5)), Err(DropCause::Duplicate));
-        receiver.accept(Time::ZERO, &data(6 + WINDOW as u32)).unwrap();
-        assert_eq!(receiver.accept(Time::ZERO, &data(6)), Err(DropCause::TooLate));
-        assert_eq!(receiver.accept(Time::ZERO, &data(7)), Ok(()));
+        assert_eq!(receiver.accept(Time::ZERO, PathId(0), &data(5)), Err(DropCause::Duplicate));
+        receiver.accept(Time::ZERO, PathId(0), &data(6 + WINDOW as u32)).unwrap();
+        assert_eq!(receiver.accept(Time::ZERO, PathId(0), &data(6)), Err(DropCause::TooLate));
+        assert_eq!(receiver.accept(Time::ZERO, PathId(0), &data(7)), Ok(()));
     }
 
     #[test]
     fn numbers_wrap_and_may_be_older_than_the_first() {
         let mut receiver = receiver(&[u32::MAX, 1, 0]);
         assert_eq!(receiver.counts(), (3, 0));
-        receiver.accept(Time::ZERO, &data(u32::MAX - 2)).unwrap();
+        receiver.accept(Time::ZERO, PathId(0), &data(u32::MAX - 2)).unwrap();
         assert_eq!(receiver.counts(), (4, 1));
     }
 
@@ -131,8 +149,8 @@ mod tests {
     fn a_report_echoes_the_highest_packet_and_how_long_it_was_held() {
         let mut receiver = receiver(&[0]);
         assert!(receiver.report(Time::ZERO).is_some(), "the first one goes at once");
-        receiver.accept(Time::ZERO + MS * 5, &data(2)).unwrap();
-        receiver.accept(Time::ZERO + MS * 6, &data(1)).unwrap();
+        receiver.accept(Time::ZERO + MS * 5, PathId(0), &data(2)).unwrap();
+        receiver.accept(Time::ZERO + MS * 6, PathId(0), &data(1)).unwrap();
         assert_eq!(receiver.poll_timeout(), Some(Time::ZERO + MS * 20));
         assert_eq!(receiver.report(Time::ZERO + MS * 19), None);
         let expected = Feedback { highest: 2, echo_us: 2_000, hold_us: 15_000, received: 3, lost: 0 };
@@ -141,9 +159,21 @@ mod tests {
     }
 
     #[test]
+    fn a_sender_that_moves_counts_on_and_another_sender_begins_anew() {
+        let mut receiver = receiver(&[5, 6]);
+        assert_eq!(receiver.accept(Time::ZERO, PathId(1), &data(8)), Ok(()));
+        assert_eq!((receiver.counts(), receiver.path()), ((3, 1), PathId(1)));
+        for sequence in [5, 6] {
+            assert_eq!(receiver.accept(Time::ZERO, PathId(2), &data(sequence)), Ok(()));
+        }
+        assert_eq!((receiver.counts(), receiver.path()), ((2, 0), PathId(2)));
+        assert_eq!(receiver.accept(Time::ZERO, PathId(2), &data(5)), Err(DropCause::Duplicate));
+    }
+
+    #[test]
     fn nobody_who_did_not_ask_gets_a_report() {
         let mut receiver = Receiver::new(MS * 20);
-        receiver.accept(Time::ZERO, &Data { sequence: 1, ..Data::default() }).unwrap();
+        receiver.accept(Time::ZERO, PathId(0), &Data { sequence: 1, ..Data::default() }).unwrap();
         assert_eq!(receiver.poll_timeout(), None);
     }
 
@@ -153,7 +183,7 @@ mod tests {
             let mut receiver = Receiver::new(MS);
             let mut set = BTreeSet::new();
             for offset in offsets {
-                let accepted = receiver.accept(Time::ZERO, &data(base.wrapping_add(offset)));
+                let accepted = receiver.accept(Time::ZERO, PathId(0), &data(base.wrapping_add(offset)));
                 prop_assert_eq!(accepted, if set.insert(offset) { Ok(()) } else { Err(DropCause::Duplicate) });
             }
             let span = u64::from(set.last().unwrap() - set.first().unwrap()) + 1;
