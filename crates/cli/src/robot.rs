@@ -5,6 +5,8 @@ mod output;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::SyncSender;
 
 use clap::Args;
@@ -27,7 +29,7 @@ use crate::button::Word;
 use crate::channels::{self, Channels};
 use crate::device::{Moved, Ready, Seen};
 use crate::diagnostics::{Log, Traces};
-use crate::host::{self, Begun, OnSignal, Scheduling, Session, every};
+use crate::host::{self, Begun, OnSignal, Scheduling, Session, every, json_line};
 use crate::identity::Plaintext;
 use crate::law::LawArguments;
 use crate::metrics::Metrics;
@@ -37,7 +39,7 @@ use crate::sound::{Sound, SoundArguments};
 use crate::streams::print;
 use crate::video::{Camera, CameraWords, VideoSpec};
 use crate::watchdog::Watchdogs;
-use crate::{Ended, button, last_stop, state};
+use crate::{Ended, button, last_stop, probe, state};
 
 #[derive(Args)]
 #[command(after_long_help = channels::HELP)]
@@ -145,6 +147,9 @@ pub(crate) struct Arguments {
     /// Answer there over HTTP with the newest report: /metrics for Prometheus, /status.json for any other program
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = host::address)]
     metrics: Option<SocketAddr>,
+    /// Answer `taut probe` there, over UDP, for the operators of --trust, while nobody has the robot
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = host::address)]
+    probe: Option<SocketAddr>,
     /// A report so often while there is an operator [default: 10s; with --record or --metrics 1s]
     #[arg(long, value_name = "DURATION", value_parser = every)]
     every: Option<Duration>,
@@ -345,6 +350,11 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
     let metrics = arguments.metrics.map(|listen| Metrics::start(listen, clock)).transpose()?;
     let channels = arguments.channels()?;
     let security = arguments.security()?;
+    let has_operator = Arc::new(AtomicBool::new(false));
+    let probed = arguments
+        .probe
+        .map(|listen| probe::answer(listen, security.clone(), clock, Arc::clone(&has_operator)))
+        .transpose()?;
     let fingerprint = security.fingerprint();
     let transport = arguments.paths.transport(arguments.transport, arguments.feedback_deadline)?;
     let (transport, _traces) = arguments.traces.of(transport, &clock)?;
@@ -408,7 +418,13 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
             watched.iter().for_each(|camera| tell_camera(camera, &note));
             match &note {
                 Told::Note(RobotNote::Event(RobotEvent::Channel(event))) => words.channel(at, event),
-                Told::Note(RobotNote::Event(RobotEvent::Closed)) => words.closed(),
+                Told::Note(RobotNote::Event(RobotEvent::Connected { .. })) => {
+                    has_operator.store(true, Ordering::Relaxed);
+                }
+                Told::Note(RobotNote::Event(RobotEvent::Closed)) => {
+                    has_operator.store(false, Ordering::Relaxed);
+                    words.closed();
+                }
                 _ => {}
             }
             if !matches!(&note, Told::Note(RobotNote::Event(RobotEvent::Channel(event))) if !channels::is_told(event))
@@ -431,6 +447,13 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
     out.listening(clock.now(), address, arguments.transport, fingerprint.as_ref(), &about, latch);
     if !arguments.json {
         print(&format!("{description}\n"));
+    }
+    if let Some(address) = probed {
+        print(&if arguments.json {
+            json_line("answers_probes", clock.now(), [("address", json!(address.to_string()))])
+        } else {
+            format!("answers probes at {address}\n")
+        });
     }
     for (at, told) in &session.notes {
         match told {

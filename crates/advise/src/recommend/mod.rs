@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 pub use need::{Need, Os, Security};
 pub use paths::{PathsAdvice, PathsCandidate};
 pub use question::Question;
-pub use text::recommendation_text;
+pub use text::{advice_text, recommendation_text};
 pub use tree::recommend;
 
 use taut_qos::touch::Felt;

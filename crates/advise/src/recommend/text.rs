@@ -12,6 +12,20 @@ pub fn recommendation_text(recommendation: &Recommendation) -> String {
     answer(recommendation, true)
 }
 
+/// What to take and what of touch is calm, without the reasons.
+pub fn advice_text(recommendation: &Recommendation) -> String {
+    let mut text = String::new();
+    let told = recommendation.nearest.as_deref().filter(|_| !recommendation.outside.is_empty());
+    for outside in &recommendation.outside {
+        text += &wrapped(&format!("OUTSIDE of what was measured: {outside}."), "", "  ");
+    }
+    if told.is_some() {
+        text += "Of the nearest network that was measured, which is not yours:\n";
+    }
+    advice(told.unwrap_or(recommendation), &mut text);
+    text
+}
+
 /// `asked`: over the network that was asked for, which can be measured.
 fn answer(recommendation: &Recommendation, asked: bool) -> String {
     let mut text = String::new();
@@ -26,15 +40,7 @@ fn answer(recommendation: &Recommendation, asked: bool) -> String {
         return text + &outside(recommendation);
     }
     between(recommendation, asked, &mut text);
-    match &recommendation.choice {
-        Some(choice) => {
-            let neighbour = if recommendation.between.is_empty() { "" } else { " at the worst neighbours" };
-            let _ = writeln!(text, "Take {}: {}{neighbour}.", settings(choice), found(choice));
-            text += &commands(recommendation, choice);
-        }
-        None => nothing(recommendation, &mut text),
-    }
-    touch(recommendation, &mut text);
+    advice(recommendation, &mut text);
     why(recommendation, &mut text);
     others(recommendation, &mut text);
     if !recommendation.cautions.is_empty() {
@@ -45,6 +51,18 @@ fn answer(recommendation: &Recommendation, asked: bool) -> String {
     }
     evidence(&recommendation.citations, &mut text);
     text
+}
+
+fn advice(recommendation: &Recommendation, text: &mut String) {
+    match &recommendation.choice {
+        Some(choice) => {
+            let neighbour = if recommendation.between.is_empty() { "" } else { " at the worst neighbours" };
+            let _ = writeln!(text, "Take {}: {}{neighbour}.", settings(choice), found(choice));
+            *text += &commands(recommendation, choice);
+        }
+        None => nothing(recommendation, text),
+    }
+    touch(recommendation, text);
 }
 
 /// No figure of this network, but the nearest that was measured, as such.

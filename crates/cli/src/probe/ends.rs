@@ -1,14 +1,14 @@
 //! The two ends of a probe, as devices that do not move and have messages for channels.
 
-use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use taut_agent::{DeviceFailure, DeviceMessage, Measured, OperatorDevice, RobotDevice, Sample, SetPoint};
-use taut_core::{Bitrate, Duration, Time};
+use taut_core::{Bitrate, Bytes, Duration, Time};
 use taut_io::Clock;
 use taut_io::device::{Stoppable, Stopper};
-use taut_lab::probe::{Arrival, Seen};
+use taut_lab::probe::{Arrival, Seen, Trains};
 use taut_session::motion::Motion;
 use taut_session::{
     Channel, ChannelId, ChannelKind, Delivery, Direction, Encoding, Repair, Schema, State, StopCause,
@@ -19,26 +19,43 @@ pub(super) const EVERY: Duration = Duration::from_millis(1);
 /// The number of messages that are not measured. A session refuses what has a deadline until its clocks are compared: the measurement begins
 /// when the first of these has come back.
 const WARM_UP: u32 = u32::MAX;
+/// Of messages that say that the measurement is over: trains follow, and then the receipts.
+const OVER: u32 = u32::MAX - 1;
+/// Of messages that answer nothing: the robot there has an operator.
+const BUSY: u32 = u32::MAX - 2;
 /// So long what is on its way is waited for; what is older counts as lost.
 const LINGER: Duration = Duration::from_secs(2);
-/// What a probe takes beside its measurement.
-pub(super) const AROUND: Duration = Duration::from_secs(3);
+/// Between two messages when nothing is measured.
+const IDLE: Duration = Duration::from_millis(20);
+/// Messages of a train, one right behind the other, and how long each is.
+const TRAIN: usize = 48;
+const TRAIN_MESSAGE: usize = 1_000;
+/// What a message of a train has around it: headers of the session, of Noise, UDP and IP.
+const AROUND_MESSAGE: usize = 78;
+/// Trains each way.
+const TRAINS: usize = 10;
+/// Between two trains the one way, and half of it to one the other way.
+const TRAIN_EVERY: Duration = Duration::from_millis(400);
+/// Between two messages of receipts.
+const RECEIPTS_EVERY: Duration = Duration::from_millis(8);
+/// They have to be there so long after they were due.
+const RECEIPTS_LATE: Duration = Duration::from_secs(10);
 /// The other end has to be heard of within.
 const UNHEARD: Duration = Duration::from_secs(5);
 /// A host that was not at work for so long, though it is asked for messages every period, held up what came meanwhile.
 const HELD: Duration = Duration::from_millis(2);
 /// Receipts in one message.
-const BATCH: usize = 60;
-/// A receipt: a number, a transit in ns, 1 if it was held.
-const RECEIPT: usize = 13;
-/// Receipts that wait at most.
-const WAITING: usize = 10_000;
+const BATCH: usize = 250;
+/// Of these, a receipt counts from so much before the first transit, in units of so many ns: 100 s either way.
+const RECEIPT_ORIGIN: i64 = 100_000_000_000;
+const RECEIPT_UNIT: i64 = 200;
 
 const THERE: ChannelId = ChannelId(0);
 const BACK: ChannelId = ChannelId(1);
 const RECEIVED: ChannelId = ChannelId(2);
 
-/// The channels, at both ends: messages there and back, of which none is repeated, and the receipts of the end that answers, of which all are.
+/// The channels, at both ends: messages there and back, of which none is repeated, and the receipts of the end
+/// that answers, which are, and go when nothing is measured any more.
 pub(super) fn declared() -> [Channel; 3] {
     let schema = || Schema::new("taut.Probe", Encoding::Raw);
     let message = |name, direction| {
@@ -59,37 +76,86 @@ pub(super) fn declared() -> [Channel; 3] {
 pub(super) struct BothWays {
     pub(super) there: Seen,
     pub(super) back: Seen,
+    pub(super) trains_there: Trains,
+    pub(super) trains_back: Trains,
+    /// The robot there has an operator, who comes first.
+    pub(super) is_busy: bool,
+    /// Of how many messages the other end has told what became of them.
+    told: usize,
+    messages: usize,
 }
 
 impl BothWays {
     pub(super) fn new(messages: usize) -> Self {
-        Self { there: Seen::new(EVERY, messages), back: Seen::new(EVERY, messages) }
+        let seen = || Seen::new(EVERY, messages);
+        let trains = || Trains::new(TRAINS, TRAIN, Bytes::new((TRAIN_MESSAGE + AROUND_MESSAGE) as u64));
+        Self {
+            there: seen(),
+            back: seen(),
+            trains_there: trains(),
+            trains_back: trains(),
+            is_busy: false,
+            told: 0,
+            messages,
+        }
+    }
+
+    /// The other end has told what became of all messages.
+    pub(super) fn is_told(&self) -> bool {
+        self.told >= counted(self.messages)
     }
 }
 
-/// A message of a probe, 24 bytes: which probe it is of, its number in that, when it was made by its sender's clock, and zeros.
-fn message(channel: ChannelId, probe: u32, number: u32, now: Time) -> DeviceMessage {
-    let mut payload = Vec::with_capacity(24);
-    payload.extend(probe.to_le_bytes());
-    payload.extend(number.to_le_bytes());
-    payload.extend(now.as_nanos().to_le_bytes());
-    payload.resize(24, 0);
+/// All messages that get a receipt.
+const fn counted(messages: usize) -> usize {
+    messages + TRAINS * TRAIN
+}
+
+/// How long receipts of so many messages take, at the least.
+fn receipts_take(messages: usize) -> Duration {
+    RECEIPTS_EVERY * counted(messages).div_ceil(BATCH) as u64
+}
+
+/// What a probe takes beside its measurement of so many messages.
+pub(super) fn around(messages: usize) -> Duration {
+    LINGER + trains_take() + receipts_take(messages) + Duration::from_secs(1)
+}
+
+/// The trains, and what of them is still on its way.
+fn trains_take() -> Duration {
+    TRAIN_EVERY * TRAINS as u64 + LINGER
+}
+
+/// A message of a probe: which probe it is of, its number in that, when it was made by its sender's clock, how many messages are measured, and zeros.
+fn message(channel: ChannelId, head: Head, length: usize) -> DeviceMessage {
+    let mut payload = Vec::with_capacity(length);
+    payload.extend(head.probe.to_le_bytes());
+    payload.extend(head.number.to_le_bytes());
+    payload.extend(head.sent_ns.to_le_bytes());
+    payload.extend(head.messages.to_le_bytes());
+    payload.resize(length, 0);
     DeviceMessage::Payload { channel, payload }
 }
 
+/// As long as a state's bytes.
+const SHORT: usize = 24;
+/// What is measured, with all headers.
+pub(super) const MESSAGE: Bytes = Bytes::new((SHORT + AROUND_MESSAGE) as u64);
+
 /// What a message of a probe says at its head.
+#[derive(Clone, Copy)]
 struct Head {
     probe: u32,
     number: u32,
     sent_ns: u64,
+    messages: u32,
 }
 
 impl Head {
     fn parse(payload: &[u8]) -> Option<Self> {
-        let probe = u32::from_le_bytes(payload.get(..4)?.try_into().ok()?);
-        let number = u32::from_le_bytes(payload.get(4..8)?.try_into().ok()?);
+        let word = |at: usize| Some(u32::from_le_bytes(payload.get(at..at + 4)?.try_into().ok()?));
         let sent_ns = u64::from_le_bytes(payload.get(8..16)?.try_into().ok()?);
-        Some(Self { probe, number, sent_ns })
+        Some(Self { probe: word(0)?, number: word(4)?, sent_ns, messages: word(16)? })
     }
 }
 
@@ -105,13 +171,35 @@ impl Pace {
     }
 
     /// The next message's number, if it is due.
-    fn next(&mut self, now: Time) -> Option<u32> {
+    fn next(&mut self, now: Time, every: Duration) -> Option<u32> {
         if now < self.due {
             return None;
         }
-        self.due = (self.due + EVERY).max(now - HELD);
+        self.due = (self.due + every).max(now - HELD);
         self.sent = self.sent.checked_add(1)?;
         Some(self.sent - 1)
+    }
+}
+
+/// The trains of one end.
+struct Sending {
+    begun: Time,
+    sent: usize,
+}
+
+impl Sending {
+    fn new(begun: Time) -> Self {
+        Self { begun, sent: 0 }
+    }
+
+    /// The number of the next message, counted over all trains, if it is due.
+    fn next(&mut self, now: Time) -> Option<usize> {
+        let is_due =
+            self.sent < TRAINS * TRAIN && now >= self.begun + TRAIN_EVERY * (self.sent / TRAIN) as u64;
+        is_due.then(|| {
+            self.sent += 1;
+            self.sent - 1
+        })
     }
 }
 
@@ -141,34 +229,79 @@ impl Watch {
 
     fn arrival(&mut self, sent_ns: u64) -> Arrival {
         let now = self.turn();
-        Arrival { transit_ns: now.as_nanos().wrapping_sub(sent_ns) as i64, held: now < self.held_until }
+        let transit_ns = now.as_nanos().wrapping_sub(sent_ns) as i64;
+        Arrival { transit_ns, held: now < self.held_until, overtaken: false }
     }
 }
 
-fn receipt(number: u32, arrival: Arrival) -> [u8; RECEIPT] {
-    let mut bytes = [0; RECEIPT];
-    bytes[..4].copy_from_slice(&number.to_le_bytes());
-    bytes[4..12].copy_from_slice(&arrival.transit_ns.to_le_bytes());
-    bytes[12] = arrival.held.into();
-    bytes
+/// What became of messages, by their numbers: a word each, of the transit, whether it was overtaken, and whether it was held; 0 did not arrive. A message
+/// of receipts has the probe, the first number, the transit that words count from, and words.
+struct Receipts {
+    probe: u32,
+    origin_ns: Option<i64>,
+    words: Vec<u32>,
+    told: usize,
 }
 
-fn parse_receipt(bytes: &[u8]) -> Option<(usize, Arrival)> {
-    let number = u32::from_le_bytes(bytes.get(..4)?.try_into().ok()?) as usize;
-    let transit_ns = i64::from_le_bytes(bytes.get(4..12)?.try_into().ok()?);
-    Some((number, Arrival { transit_ns, held: *bytes.get(12)? != 0 }))
+impl Receipts {
+    fn new(probe: u32) -> Self {
+        Self { probe, origin_ns: None, words: Vec::new(), told: 0 }
+    }
+
+    fn arrived(&mut self, number: usize, arrival: Arrival) {
+        if number >= counted(Seen::MOST) {
+            return;
+        }
+        let overtaken = number + 1 < self.words.len();
+        if !overtaken {
+            self.words.resize(number + 1, 0);
+        }
+        let origin = *self.origin_ns.get_or_insert(arrival.transit_ns.saturating_sub(RECEIPT_ORIGIN));
+        let units = arrival.transit_ns.saturating_sub(origin) / RECEIPT_UNIT;
+        let units = units.clamp(1, i64::from(u32::MAX >> 2)) as u32;
+        self.words[number] = units << 2 | u32::from(overtaken) << 1 | u32::from(arrival.held);
+    }
+
+    /// The next message, of receipts of so many numbers.
+    fn next(&mut self, numbers: usize) -> Option<Vec<u8>> {
+        self.words.resize(numbers.min(counted(Seen::MOST)), 0);
+        let batch = self.words.get(self.told..).filter(|rest| !rest.is_empty())?;
+        let batch = &batch[..batch.len().min(BATCH)];
+        let mut payload = Vec::with_capacity(16 + 4 * batch.len());
+        payload.extend(self.probe.to_le_bytes());
+        payload.extend((self.told as u32).to_le_bytes());
+        payload.extend(self.origin_ns.unwrap_or(0).to_le_bytes());
+        payload.extend(batch.iter().flat_map(|word| word.to_le_bytes()));
+        self.told += batch.len();
+        Some(payload)
+    }
+}
+
+/// The first number of a message of receipts, and what became of each.
+fn parse_receipts(payload: &[u8]) -> Option<(usize, impl Iterator<Item = Option<Arrival>>)> {
+    let first = u32::from_le_bytes(payload.get(4..8)?.try_into().ok()?) as usize;
+    let origin_ns = i64::from_le_bytes(payload.get(8..16)?.try_into().ok()?);
+    let words = payload[16..].as_chunks::<4>().0.iter().map(|bytes| u32::from_le_bytes(*bytes));
+    let arrivals = words.map(move |word| {
+        let transit_ns = origin_ns.saturating_add(i64::from(word >> 2) * RECEIPT_UNIT);
+        (word != 0).then_some(Arrival { transit_ns, held: word & 1 != 0, overtaken: word & 2 != 0 })
+    });
+    Some((first, arrivals))
 }
 
 /// The end that measures.
 pub(super) struct Asking {
     probe: u32,
-    messages: u64,
+    messages: usize,
     seen: Arc<Mutex<BothWays>>,
     /// When the first message came back.
     measures_since: Option<Time>,
     /// When it was first asked where it is.
     begun: Option<Time>,
     pace: Pace,
+    trains: Option<Sending>,
+    /// When the messages of trains left.
+    made_ns: Vec<i64>,
     watch: Watch,
     over: Sender<()>,
 }
@@ -182,20 +315,52 @@ impl Asking {
         seen: Arc<Mutex<BothWays>>,
         over: Sender<()>,
     ) -> Self {
-        let (messages, watch) = (messages as u64, Watch::new(clock));
+        let watch = Watch::new(clock);
         let pace = Pace::new(watch.last);
-        Self { probe, messages, seen, measures_since: None, begun: None, pace, watch, over }
+        Self {
+            probe,
+            messages,
+            seen,
+            measures_since: None,
+            begun: None,
+            pace,
+            trains: None,
+            made_ns: Vec::new(),
+            watch,
+            over,
+        }
+    }
+
+    /// When what is measured has been sent, and what is on its way has come.
+    fn measured_at(&self) -> Option<Time> {
+        self.measures_since.map(|since| since + EVERY.saturating_mul(self.messages as u64) + LINGER)
     }
 
     /// Says when it is over, or when nothing was heard of the other end for too long.
     fn end(&mut self, now: Time) {
         let begun = *self.begun.get_or_insert(now);
-        let end = match self.measures_since {
-            Some(since) => since + EVERY.saturating_mul(self.messages) + LINGER,
-            None => begun + UNHEARD,
-        };
-        if now > end {
+        let end = self.measured_at().map_or(begun + UNHEARD, |measured| {
+            measured + trains_take() + receipts_take(self.messages) + RECEIPTS_LATE
+        });
+        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        if now > end || seen.is_busy || seen.is_told() {
             let _ = self.over.send(()); // It may have ended already.
+        }
+    }
+
+    fn receipts(&self, seen: &mut BothWays, payload: &[u8]) {
+        let Some((first, arrivals)) = parse_receipts(payload) else { return };
+        for (number, arrival) in (first..).zip(arrivals) {
+            seen.told += 1;
+            let Some(arrival) = arrival else { continue };
+            match number.checked_sub(self.messages) {
+                None => _ = seen.there.arrived(number, arrival),
+                Some(number) => {
+                    if let Some(made) = self.made_ns.get(number) {
+                        seen.trains_there.arrived(number, made.saturating_add(arrival.transit_ns));
+                    }
+                }
+            }
         }
     }
 }
@@ -214,17 +379,28 @@ impl OperatorDevice for Asking {
     fn lost(&mut self) {}
     fn receive(&mut self, channel: ChannelId, _: Option<Duration>, payload: &[u8]) {
         let Some(head) = Head::parse(payload).filter(|head| head.probe == self.probe) else { return };
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        if channel == BACK && head.number == WARM_UP {
-            let now = self.watch.turn();
-            if self.measures_since.is_none() {
-                (self.measures_since, self.pace) = (Some(now), Pace::new(now));
+        let seen = Arc::clone(&self.seen);
+        let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+        if channel == RECEIVED {
+            return self.receipts(&mut seen, payload);
+        }
+        if channel != BACK {
+            return;
+        }
+        match head.number {
+            BUSY => seen.is_busy = true,
+            WARM_UP | OVER => {
+                let now = self.watch.turn();
+                if self.measures_since.is_none() {
+                    (self.measures_since, self.pace) = (Some(now), Pace::new(now));
+                }
             }
-        } else if channel == BACK {
-            seen.back.arrived(head.number as usize, self.watch.arrival(head.sent_ns));
-        } else if channel == RECEIVED {
-            for (number, arrival) in payload[4..].chunks(RECEIPT).map_while(parse_receipt) {
-                seen.there.arrived(number, arrival);
+            number => {
+                let arrival = self.watch.arrival(head.sent_ns);
+                match (number as usize).checked_sub(self.messages) {
+                    None => _ = seen.back.arrived(number as usize, arrival),
+                    Some(number) => seen.trains_back.arrived(number, self.watch.last.as_nanos() as i64),
+                }
             }
         }
     }
@@ -233,30 +409,51 @@ impl OperatorDevice for Asking {
     fn poll_message(&mut self, now: Time) -> Option<DeviceMessage> {
         let made = self.watch.turn();
         self.end(now);
-        let number = self.pace.next(made)?;
-        let number = if self.measures_since.is_some() { number } else { WARM_UP };
-        Some(message(THERE, self.probe, number, made))
+        let measured = self.measured_at();
+        let is_over = measured.is_some_and(|measured| made >= measured);
+        let head = |number| Head {
+            probe: self.probe,
+            number,
+            sent_ns: made.as_nanos(),
+            messages: self.messages as u32,
+        };
+        if is_over && let Some(number) = self.trains.get_or_insert_with(|| Sending::new(made)).next(made) {
+            self.made_ns.push(made.as_nanos() as i64);
+            return Some(message(THERE, head((self.messages + number) as u32), TRAIN_MESSAGE));
+        }
+        let number = self.pace.next(made, if is_over { IDLE } else { EVERY })?;
+        let number = match self.measures_since {
+            _ if is_over => OVER,
+            Some(_) if (number as usize) < self.messages => number,
+            _ => WARM_UP,
+        };
+        Some(message(THERE, head(number), SHORT))
     }
 }
 
 /// The end that answers. It is no robot, and nothing moves.
 pub(super) struct Answering {
     answered: Option<Answered>,
+    /// The robot of this host has an operator: nothing is answered.
+    is_busy: Arc<AtomicBool>,
     watch: Watch,
 }
 
 /// The probe that it answers.
 struct Answered {
     probe: u32,
+    /// How many messages are measured.
+    messages: usize,
     measures: bool,
     pace: Pace,
-    receipts: VecDeque<[u8; RECEIPT]>,
+    trains: Option<Sending>,
+    receipts: Receipts,
     next_receipts: Time,
 }
 
 impl Answering {
-    pub(super) fn new(clock: Clock) -> Self {
-        Self { answered: None, watch: Watch::new(clock) }
+    pub(super) fn new(clock: Clock, is_busy: Arc<AtomicBool>) -> Self {
+        Self { answered: None, is_busy, watch: Watch::new(clock) }
     }
 }
 
@@ -281,43 +478,61 @@ impl RobotDevice for Answering {
         let Some(head) = Head::parse(payload).filter(|_| channel == THERE) else { return };
         let arrival = self.watch.arrival(head.sent_ns);
         let (now, measures) = (self.watch.last, head.number != WARM_UP);
-        let is_same = |answered: &Answered| answered.probe == head.probe && answered.measures >= measures;
+        let is_same = |answered: &Answered| answered.probe == head.probe && (answered.measures || !measures);
         let answered = match self.answered.take().filter(is_same) {
             Some(answered) => self.answered.insert(answered),
             None => self.answered.insert(Answered {
                 probe: head.probe,
+                messages: (head.messages as usize).min(Seen::MOST),
                 measures,
                 pace: Pace::new(now),
-                receipts: VecDeque::new(),
+                trains: None,
+                receipts: Receipts::new(head.probe),
                 next_receipts: now,
             }),
         };
-        if !measures {
-            return;
+        match head.number {
+            WARM_UP | BUSY => {}
+            OVER if answered.trains.is_none() => {
+                // Half a period after those of the other end.
+                answered.trains = Some(Sending::new(now + TRAIN_EVERY / 2));
+                answered.next_receipts = now + trains_take();
+            }
+            OVER => {}
+            number => answered.receipts.arrived(number as usize, arrival),
         }
-        // Of more than wait here the oldest are not told: the path back is too narrow for them, and they count as lost.
-        if answered.receipts.len() == WAITING {
-            answered.receipts.pop_front();
-        }
-        answered.receipts.push_back(receipt(head.number, arrival));
     }
     fn limit_bitrate(&mut self, _: Bitrate) {}
-    /// A message for each period since the probe began, and receipts.
+    /// A message for each period since the probe began, then trains, then receipts.
     fn poll_message(&mut self) -> Option<DeviceMessage> {
         let now = self.watch.turn();
         let answered = self.answered.as_mut()?;
-        if let Some(number) = answered.pace.next(now) {
-            let number = if answered.measures { number } else { WARM_UP };
-            return Some(message(BACK, answered.probe, number, now));
+        let messages = answered.messages;
+        let head = |number| Head {
+            probe: answered.probe,
+            number,
+            sent_ns: now.as_nanos(),
+            messages: messages as u32,
+        };
+        if self.is_busy.load(Ordering::Relaxed) {
+            let busy = head(BUSY);
+            return answered.pace.next(now, IDLE).map(|_| message(BACK, busy, SHORT));
         }
-        let is_time = now >= answered.next_receipts && !answered.receipts.is_empty();
-        (is_time || answered.receipts.len() >= BATCH).then(|| {
-            answered.next_receipts = now + EVERY * BATCH as u64;
-            let count = answered.receipts.len().min(BATCH);
-            let receipts = answered.receipts.drain(..count).flatten();
-            let payload = answered.probe.to_le_bytes().into_iter().chain(receipts).collect();
-            DeviceMessage::Payload { channel: RECEIVED, payload }
-        })
+        let Some(trains) = &mut answered.trains else {
+            let number = answered.pace.next(now, EVERY)?;
+            let number = if answered.measures && (number as usize) < messages { number } else { WARM_UP };
+            return Some(message(BACK, head(number), SHORT));
+        };
+        if let Some(number) = trains.next(now) {
+            return Some(message(BACK, head((messages + number) as u32), TRAIN_MESSAGE));
+        }
+        if now >= answered.next_receipts
+            && let Some(payload) = answered.receipts.next(counted(messages))
+        {
+            answered.next_receipts = now + RECEIPTS_EVERY;
+            return Some(DeviceMessage::Payload { channel: RECEIVED, payload });
+        }
+        answered.pace.next(now, IDLE).map(|_| message(BACK, head(OVER), SHORT))
     }
     fn feeds_back(&mut self) -> bool {
         false

@@ -1,16 +1,19 @@
-//! `taut probe` between two processes, through an emulated link.
+//! `taut probe` between two processes, through an emulated link, and beside a robot.
+
+use std::process::Stdio;
 
 use serde_json::Value;
 
 use crate::sessions::{ONE_AT_A_TIME, Running};
-use crate::world::World;
+use crate::world::{World, ended};
 
-/// Losses in bursts of 4 messages, 2 % of all, and 12 ms each way.
+/// 8 Mbit/s, losses in bursts of 4 messages, 2 % of all, and 12 ms each way.
 const LOSSY: &str = r#"title = "a link"
 duration = "10s"
 [links.wire]
 between = ["a", "b"]
 chain = [
+    { server = { rate = "8Mbit", queue = { bytes = "200kB" } } },
     { loss = { gilbert_elliott = { p = "0.5%", r = "25%" } } },
     { jitter = { distribution = "uniform", mean = "12ms", spread = "4ms", reorder = true } },
 ]
@@ -49,9 +52,14 @@ fn a_link_is_measured_through_a_relay_and_what_is_written_can_be_simulated() {
         assert!((10.5..14.5).contains(&number(&figures["delay_p50_ms"])), "{figures}");
         assert!((0.5..1.0).contains(&(number(&figures["received"]) / 6_000.0)), "{figures}");
         assert!(number(&figures["overtaken"]) > 0.0, "{figures}");
+        assert!((7e6..9e6).contains(&number(&figures["rate_bps"])), "{figures}");
         let (p, r) = (number(&figures["fit"]["p"]), number(&figures["fit"]["r"]));
         assert!((0.002..0.01).contains(&p) && (0.1..0.5).contains(&r), "{figures}");
     }
+    let sessions: Vec<&Value> = measured.iter().filter(|line| line["event"] == "session").collect();
+    assert_eq!(sessions.len(), 2, "{probed:?}");
+    let advice = measured.iter().find(|line| line["event"] == "recommendation");
+    assert!(advice.unwrap_or_else(|| panic!("{probed:?}"))["recommendation"].is_object());
     for scenario in ["office.toml", "office-recorded.toml"] {
         world.good(&format!("run {scenario} --set duration=2s -q"));
     }
@@ -61,4 +69,30 @@ fn a_link_is_measured_through_a_relay_and_what_is_written_can_be_simulated() {
     let nobody = world.taut(&format!("probe {at} --identity here --trust {stranger} --for 2s --out x.toml"));
     assert!(nobody.status != 0 && nobody.err.contains("taut probe --listen"), "{nobody:?}");
     assert!(!world.path("x.toml").exists());
+}
+
+#[test]
+fn a_robot_answers_probes_while_nobody_has_it() {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let world = World::new("probe-robot");
+    let mut robot = Running::start(
+        world.command("robot --listen 127.0.0.1:0 --probe 127.0.0.1:0 --transport udp --plaintext --json"),
+    );
+    let at = robot.wait_for("listening")["address"].as_str().unwrap().to_owned();
+    let probes = robot.wait_for("answers_probes")["address"].as_str().unwrap().to_owned();
+    let probe = format!("probe {probes} --plaintext --for 2s --out office.toml --json");
+    assert_eq!(world.taut(&probe).status, 0);
+    let operator =
+        world.command(&format!("operator --connect {at} --transport udp --plaintext --resume start --json"));
+    // One that is under way is broken off.
+    let mut broken = world.command(&format!("probe {probes} --plaintext --for 10s --json"));
+    let broken = broken.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut operator = Running::start(operator);
+    operator.wait_for("resumed");
+    let broken = ended(broken.wait_with_output().unwrap());
+    assert!(broken.status != 0 && broken.err.contains("has an operator"), "{broken:?}");
+    let refused = world.taut(&probe);
+    assert!(refused.status != 0 && refused.err.contains("has an operator"), "{refused:?}");
+    operator.kill();
+    assert_eq!(robot.end("-TERM").0, 0);
 }

@@ -1,18 +1,20 @@
 //! From what was seen of a path to a scenario of it.
 //!
 //! A probe sends numbered messages at equal distances. Each end notes when a message left and arrived, by its own clock; [`compare`] finds afterwards
-//! what both clocks differ by. What was seen of a direction is a [`Seen`]; [`Seen::fit`] says which of the lab's elements would do the same, and
-//! [`scenario`] writes both as files: one plays what was seen, one has the fitted elements. Nothing here reads a clock or owns a socket.
+//! what both clocks differ by. What was seen of a direction is a [`Seen`]; [`Seen::fit`] says which of the lab's elements would do the same, [`Trains`] how
+//! much the path carries, and [`scenario`] writes all of it as files: one plays what was seen, one has the fitted elements. Nothing here reads a clock or owns a socket.
 
 mod clocks;
 mod fit;
 mod scenario;
+mod trains;
 
 use taut_core::Duration;
 
 pub use clocks::compare;
 pub use fit::{Fit, FitError, FittedJitter, FittedLoss};
-pub use scenario::{Files, scenario};
+pub use scenario::{Files, Way, scenario};
+pub use trains::Trains;
 
 /// When a message arrived, and what that says of its path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +23,8 @@ pub struct Arrival {
     pub transit_ns: i64,
     /// The receiving host was not awake when it came: it arrived, and its delay says nothing of the path.
     pub held: bool,
+    /// One that was sent later came before it. Where arrivals are told in their order, [`Seen::arrived`] finds it.
+    pub overtaken: bool,
 }
 
 /// What was seen of one direction.
@@ -46,10 +50,9 @@ impl Seen {
     /// The message with this number, from 0, arrived. False when it did so before, or was never sent.
     pub fn arrived(&mut self, number: usize, arrival: Arrival) -> bool {
         let Some(place) = self.arrivals.get_mut(number).filter(|place| place.is_none()) else { return false };
-        *place = Some(arrival);
-        if self.newest.is_some_and(|newest| number < newest) {
-            self.overtaken += 1;
-        }
+        let overtaken = arrival.overtaken || self.newest.is_some_and(|newest| number < newest);
+        *place = Some(Arrival { overtaken, ..arrival });
+        self.overtaken += u64::from(overtaken);
         self.newest = self.newest.max(Some(number));
         true
     }
@@ -74,6 +77,15 @@ impl Seen {
         let sorted = self.sorted();
         let last = sorted.len().checked_sub(1)?;
         Some(sorted[(share.clamp(0.0, 1.0) * last as f64).round() as usize])
+    }
+
+    /// The standard deviation of the delay of what arrived and was not held.
+    pub fn deviation(&self) -> Duration {
+        let delays: Vec<f64> = self.sorted().iter().map(|delay| delay.as_nanos() as f64).collect();
+        let count = delays.len().max(1) as f64;
+        let mean = delays.iter().sum::<f64>() / count;
+        let square = delays.iter().map(|delay| (delay - mean) * (delay - mean)).sum::<f64>() / count;
+        Duration::from_nanos(square.sqrt().round() as u64)
     }
 
     fn sorted(&self) -> Vec<Duration> {

@@ -2,7 +2,9 @@
 
 use std::fmt::Write;
 
-use super::{Fit, Seen};
+use taut_core::{Bitrate, Bytes, Duration};
+
+use super::{Fit, Seen, Trains};
 use crate::scenario::Distribution;
 
 /// The files of a probe, by their content.
@@ -16,9 +18,20 @@ pub struct Files {
     pub fitted: String,
 }
 
+/// What is known of one direction.
+#[derive(Clone, Copy, Debug)]
+pub struct Way<'a> {
+    /// What was seen.
+    pub seen: &'a Seen,
+    /// What would do the same.
+    pub fit: &'a Fit,
+    /// How much it carries, where that was measured, and how long the messages on the wire were that `seen` is of.
+    pub carries: Option<(&'a Trains, Bytes)>,
+}
+
 /// The scenarios of what was seen from the operator (`there`) and from the robot (`back`): a session of the demonstration's samples at 1 kHz
 /// each way over a link each way. `recording` is the name that the recording's file will have, beside the scenarios.
-pub fn scenario(recording: &str, there: (&Seen, &Fit), back: (&Seen, &Fit)) -> Files {
+pub fn scenario(recording: &str, there: Way<'_>, back: Way<'_>) -> Files {
     let played = |seen: &Seen, path: &str| {
         let every = seen.every.as_nanos();
         format!(
@@ -26,9 +39,13 @@ pub fn scenario(recording: &str, there: (&Seen, &Fit), back: (&Seen, &Fit)) -> F
         )
     };
     Files {
-        recording: csv(there.0, back.0),
-        recorded: session("A network, as it was probed", &played(there.0, "there"), &played(back.0, "back")),
-        fitted: session("A network, fitted to a probe", &elements(there.1), &elements(back.1)),
+        recording: csv(there.seen, back.seen),
+        recorded: session(
+            "A network, as it was probed",
+            &played(there.seen, "there"),
+            &played(back.seen, "back"),
+        ),
+        fitted: session("A network, fitted to a probe", &elements(there), &elements(back)),
     }
 }
 
@@ -39,7 +56,7 @@ fn csv(there: &Seen, back: &Seen) -> String {
     // A row of one direction alone would say that the other one lost a message; behind the last that arrived, so would a row of none.
     let rows = there.newest.min(back.newest).map_or(0, |newest| newest + 1);
     for (there, back) in there.delays().zip(back.delays()).take(rows) {
-        let cell = |delay: Option<taut_core::Duration>| {
+        let cell = |delay: Option<Duration>| {
             delay.map(|delay| format!("{:.3}", delay.as_millis_f64())).unwrap_or_default()
         };
         // Writing into a string does not fail.
@@ -48,25 +65,32 @@ fn csv(there: &Seen, back: &Seen) -> String {
     text
 }
 
-fn elements(fit: &Fit) -> String {
-    let jitter = &fit.jitter;
+fn elements(way: Way<'_>) -> String {
+    let jitter = &way.fit.jitter;
     let shape = match jitter.distribution {
         Distribution::Uniform => "uniform",
         Distribution::Normal => "normal",
         Distribution::Pareto => "pareto",
     };
-    let (mean, spread) = (jitter.mean.as_nanos(), jitter.spread.as_nanos());
+    let rate = way.carries.and_then(|(trains, size)| Some((trains.rate()?, trains, size)));
+    let rate = rate.filter(|(rate, ..)| *rate > Bitrate::from_bps(0));
+    // What a message takes to leave is in its delay.
+    let leaving = rate.map_or(Duration::ZERO, |(rate, _, size)| size / rate);
+    let (mean, spread) = (jitter.mean.saturating_sub(leaving).as_nanos(), jitter.spread.as_nanos());
     let reorder = jitter.reorder;
-    let jitter = format!(
-        "{{ jitter = {{ distribution = \"{shape}\", mean = \"{mean}ns\", spread = \"{spread}ns\", reorder = {reorder} }} }}"
-    );
-    match fit.loss {
-        None => format!("[{jitter}]"),
-        Some(loss) => {
-            let (p, r) = (loss.p * 100.0, loss.r * 100.0);
-            format!("[{{ loss = {{ gilbert_elliott = {{ p = \"{p:.5}%\", r = \"{r:.5}%\" }} }} }}, {jitter}]")
-        }
+    let mut chain = Vec::new();
+    if let Some((rate, trains, _)) = rate {
+        let (rate, queue) = (rate.as_bps(), trains.taken().get());
+        chain.push(format!("{{ server = {{ rate = \"{rate}bit\", queue = {{ bytes = \"{queue}B\" }} }} }}"));
     }
+    if let Some(loss) = way.fit.loss {
+        let (p, r) = (loss.p * 100.0, loss.r * 100.0);
+        chain.push(format!("{{ loss = {{ gilbert_elliott = {{ p = \"{p:.5}%\", r = \"{r:.5}%\" }} }} }}"));
+    }
+    chain.push(format!(
+        "{{ jitter = {{ distribution = \"{shape}\", mean = \"{mean}ns\", spread = \"{spread}ns\", reorder = {reorder} }} }}"
+    ));
+    format!("[{}]", chain.join(", "))
 }
 
 fn session(title: &str, there: &str, back: &str) -> String {

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use taut_core::{Bytes, Duration, Link, Packet, PacketMeta, Seed, Time};
-use taut_lab::probe::{Arrival, Seen, compare, scenario};
+use taut_lab::probe::{Arrival, Seen, Way, compare, scenario};
 use taut_lab::run::{Inputs, link_pair, run};
 use taut_lab::scenario::{Distribution, Scenario};
 use taut_report::result::{MediumResult, RunResult};
@@ -42,7 +42,7 @@ haptic = {{ period = "1ms", size = "12B", source = {{ simulated = {{ device = "f
 }
 
 fn took(delay: Duration) -> Arrival {
-    Arrival { transit_ns: delay.as_nanos() as i64, held: false }
+    Arrival { transit_ns: delay.as_nanos() as i64, held: false, overtaken: false }
 }
 
 /// A probe of one direction.
@@ -185,8 +185,9 @@ fn a_session_over_what_was_probed_fares_as_over_the_link() {
         let mut runs: [Vec<RunResult>; 2] = Default::default();
         for seed in SEEDS {
             let [there, back] = probed(&link, seed + 100);
-            let files =
-                scenario("probed.csv", (&there, &there.fit().unwrap()), (&back, &back.fit().unwrap()));
+            let fits = [there.fit().unwrap(), back.fit().unwrap()];
+            let way = |seen, fit| Way { seen, fit, carries: None };
+            let files = scenario("probed.csv", way(&there, &fits[0]), way(&back, &fits[1]));
             fs::write(folder.join("probed.csv"), files.recording).unwrap();
             for (runs, text) in runs.iter_mut().zip([files.recorded, files.fitted]) {
                 fs::write(folder.join("probed.toml"), text).unwrap();
@@ -222,7 +223,7 @@ fn clocks_that_were_never_set_and_run_apart_are_compared_by_the_fastest_messages
         for (way, sign) in [(0, 1), (1, -1)] {
             for (number, delay) in truth[way].delays().enumerate() {
                 let transit_ns = delay.unwrap().as_nanos() as i64 + sign * error(number);
-                wrong[way].arrived(number, Arrival { transit_ns, held: false });
+                wrong[way].arrived(number, Arrival { transit_ns, held: false, overtaken: false });
             }
         }
         let [there, back] = &mut wrong;
