@@ -1,6 +1,7 @@
 //! `taut probe`: measures a network both ways by a session of numbered messages, and writes it as scenarios.
 
 mod ends;
+mod receipts;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -19,7 +20,7 @@ use taut_io::session::{
     Endpoint, OperateConfig, OperatorMachine, Remote, RobotMachine, Security, ServeConfig, TransportConfig,
     TransportKind, operate, os_seed, serve,
 };
-use taut_io::{Clock, Driver, DriverConfig};
+use taut_io::{CapabilitySet, Clock, Driver, DriverConfig, drop_privileges};
 use taut_lab::job;
 use taut_lab::probe::{Seen, Way, compare, scenario};
 use taut_lab::run::Extras;
@@ -65,6 +66,9 @@ pub(crate) struct Arguments {
     #[arg(long)]
     json: bool,
 }
+
+/// What to look at where nobody answers.
+const ASK: &str = "is `taut robot --probe` or `taut probe --listen` running there, does it trust this host, and does no other probe have it?";
 
 fn length(text: &str) -> Result<Duration, String> {
     let length: Duration = text.parse().map_err(|error: taut_core::ParseQuantityError| error.to_string())?;
@@ -132,25 +136,34 @@ fn answered(
     served.map(|_| ()).map_err(|error| error.to_string())
 }
 
-/// Answers probes beside a robot, at the address that this returns, for as long as the process lives; while it `is_busy`, that is all that they hear.
-pub(crate) fn answer(
-    listen: SocketAddr,
-    security: Security,
-    clock: Clock,
-    is_busy: Arc<AtomicBool>,
-) -> Result<SocketAddr, String> {
-    let endpoint = Endpoint::listen(TransportConfig::from(TransportKind::Udp), listen, security, &clock);
-    let endpoint = endpoint.map_err(|error| format!("--probe {listen}: {error}"))?;
-    let address = endpoint.local_addr().map_err(|error| error.to_string())?;
-    std::thread::Builder::new()
-        .name("probe".to_owned())
-        .spawn(move || {
-            if let Err(error) = answered(&clock, &endpoint, is_busy, |_| ()) {
+/// The end of probes that is beside a robot.
+pub(crate) struct Beside {
+    endpoint: Endpoint,
+    pub(crate) address: SocketAddr,
+}
+
+impl Beside {
+    pub(crate) fn listen(listen: SocketAddr, security: Security, clock: &Clock) -> Result<Self, String> {
+        let endpoint = Endpoint::listen(TransportConfig::from(TransportKind::Udp), listen, security, clock);
+        let endpoint = endpoint.map_err(|error| format!("--probe {listen}: {error}"))?;
+        let address = endpoint.local_addr().map_err(|error| error.to_string())?;
+        Ok(Self { endpoint, address })
+    }
+
+    /// Answers for as long as the process lives; while it `is_busy`, only that it is.
+    pub(crate) fn start(self, clock: Clock, is_busy: Arc<AtomicBool>) -> Result<(), String> {
+        let work = move || {
+            // A thread that may do more than it has to is one that does not serve.
+            if drop_privileges(CapabilitySet::empty()).is_err() {
+                return;
+            }
+            if let Err(error) = answered(&clock, &self.endpoint, is_busy, |_| ()) {
                 crate::say(&format!("probes are not answered any more: {error}"));
             }
-        })
-        .map_err(|error| error.to_string())?;
-    Ok(address)
+        };
+        let started = std::thread::Builder::new().name("taut probe".to_owned()).spawn(work);
+        started.map(|_| ()).map_err(|error| error.to_string())
+    }
 }
 
 fn asking(arguments: &Arguments, to: &str, clock: &Clock, endpoint: &Endpoint) -> Ended {
@@ -185,17 +198,16 @@ fn asking(arguments: &Arguments, to: &str, clock: &Clock, endpoint: &Endpoint) -
     };
     let ended = operate(driver, endpoint, config, device, started, tell);
     drop(bar);
-    ended.map_err(|error| {
-        format!("{to}: {error}; is `taut probe --listen` running there, does it trust this host, and does no other probe have it?")
-    })?;
+    ended.map_err(|error| format!("{to}: {error}; {ASK}"))?;
     let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
     if seen.is_busy {
         return Err(format!("{to}: the robot there has an operator, who comes first; probe when it is free"));
     }
+    if seen.is_silent {
+        return Err(format!("{to}: nothing is heard from there any more, or never was; {ASK}"));
+    }
     if !seen.is_told() {
-        return Err(
-            "it was broken off before the other end told what arrived there: nothing is written".to_owned()
-        );
+        return Err("it ended before the other end told what arrived there: nothing is written".to_owned());
     }
     let BothWays { there, back, .. } = &mut *seen;
     compare(there, back);
@@ -283,7 +295,7 @@ fn advise(arguments: &Arguments, clock: &Clock, there: Way<'_>, back: Way<'_>) -
         haptic: true,
         one_way: there.seen.quantile(0.5).max(back.seen.quantile(0.5)),
         loss: Probability::from_fraction(loss.min(0.49)).map_err(|error| error.to_string())?,
-        burst: Some(burst.max(1.0)),
+        burst: Some(burst.clamp(1.0, 10_000.0)),
         jitter: there.seen.deviation().max(back.seen.deviation()),
         rate: rate(there).into_iter().chain(rate(back)).min(),
         ..Question::default()
@@ -296,9 +308,10 @@ fn advise(arguments: &Arguments, clock: &Clock, there: Way<'_>, back: Way<'_>) -
         return Ok(ExitCode::SUCCESS);
     }
     let network = &need.network;
+    let rate = question.rate.map_or_else(String::new, |rate| format!(" --rate {}bit", rate.as_bps()));
     let command = format!(
-        "taut recommend --haptic --one-way {:.2}ms --loss {:.3}% --burst {:.1} --jitter {:.2}ms --rate {:.2}Mbit",
-        network.one_way_ms, network.loss_percent, network.burst, network.jitter_ms, network.rate_mbit
+        "taut recommend --haptic --one-way {:.2}ms --loss {:.3}% --burst {:.1} --jitter {:.2}ms{rate}",
+        network.one_way_ms, network.loss_percent, network.burst, network.jitter_ms
     );
     print(&format!("{}\nWhy, and what else there is: `{command}`\n", advice_text(&recommendation)))?;
     Ok(ExitCode::SUCCESS)

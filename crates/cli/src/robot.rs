@@ -20,7 +20,7 @@ use taut_io::session::{
 };
 use taut_io::{Clock, Driver};
 use taut_session::{
-    Codec, Congestion, Direction, LimitPolicy, MotionLimits, RobotConfig, RobotEvent, Status,
+    Codec, Congestion, Direction, LimitPolicy, MotionLimits, RobotConfig, RobotEvent, Status, StopCause,
 };
 use taut_transport::identity::{Fingerprint, Trust};
 
@@ -34,12 +34,13 @@ use crate::identity::Plaintext;
 use crate::law::LawArguments;
 use crate::metrics::Metrics;
 use crate::paths::{self, Paths};
+use crate::probe::Beside;
 use crate::record::Record;
 use crate::sound::{Sound, SoundArguments};
 use crate::streams::print;
 use crate::video::{Camera, CameraWords, VideoSpec};
 use crate::watchdog::Watchdogs;
-use crate::{Ended, button, last_stop, probe, state};
+use crate::{Ended, button, last_stop, state};
 
 #[derive(Args)]
 #[command(after_long_help = channels::HELP)]
@@ -351,10 +352,8 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
     let channels = arguments.channels()?;
     let security = arguments.security()?;
     let has_operator = Arc::new(AtomicBool::new(false));
-    let probed = arguments
-        .probe
-        .map(|listen| probe::answer(listen, security.clone(), clock, Arc::clone(&has_operator)))
-        .transpose()?;
+    let probed =
+        arguments.probe.map(|listen| Beside::listen(listen, security.clone(), &clock)).transpose()?;
     let fingerprint = security.fingerprint();
     let transport = arguments.paths.transport(arguments.transport, arguments.feedback_deadline)?;
     let (transport, _traces) = arguments.traces.of(transport, &clock)?;
@@ -394,7 +393,8 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
     // Armed last: what fails before leaves it alone.
     let watchdogs = arguments.watchdogs()?;
     let buttons = arguments.commands.then_some(arguments.button_heartbeat);
-    let (recording, mut events) = (recorded.clone(), Output::new(true, channels.clone()));
+    let (busy, recording) = (Arc::clone(&has_operator), recorded.clone());
+    let mut events = Output::new(true, channels.clone());
     let work = move |begun: Begun<Remote<Machine>>, notes: SyncSender<(Time, Told<RobotNote>)>| {
         let driver = Driver::new(driver_config).map_err(|error| error.to_string())?.with_clock(clock);
         let started = |remote: Remote<Machine>| {
@@ -416,15 +416,12 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
         // Who listens too slowly misses some. Messages are the device's.
         let tell = &mut |at, note| {
             watched.iter().for_each(|camera| tell_camera(camera, &note));
+            if let Some(has) = has_operator_now(&note) {
+                busy.store(has, Ordering::Relaxed);
+            }
             match &note {
                 Told::Note(RobotNote::Event(RobotEvent::Channel(event))) => words.channel(at, event),
-                Told::Note(RobotNote::Event(RobotEvent::Connected { .. })) => {
-                    has_operator.store(true, Ordering::Relaxed);
-                }
-                Told::Note(RobotNote::Event(RobotEvent::Closed)) => {
-                    has_operator.store(false, Ordering::Relaxed);
-                    words.closed();
-                }
+                Told::Note(RobotNote::Event(RobotEvent::Closed)) => words.closed(),
                 _ => {}
             }
             if !matches!(&note, Told::Note(RobotNote::Event(RobotEvent::Channel(event))) if !channels::is_told(event))
@@ -448,7 +445,9 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
     if !arguments.json {
         print(&format!("{description}\n"));
     }
-    if let Some(address) = probed {
+    if let Some(probed) = probed {
+        let address = probed.address;
+        probed.start(clock, has_operator)?;
         print(&if arguments.json {
             json_line("answers_probes", clock.now(), [("address", json!(address.to_string()))])
         } else {
@@ -480,6 +479,20 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
     }
     out.summary(at, &status);
     Ok(ExitCode::SUCCESS)
+}
+
+/// Does this say that there is an operator, or that there is none? In the clear no transport closes when one has left or is gone.
+fn has_operator_now(note: &Told<RobotNote>) -> Option<bool> {
+    match note {
+        Told::Note(RobotNote::Event(RobotEvent::Connected { .. } | RobotEvent::Enabled)) => Some(true),
+        Told::Note(RobotNote::Event(RobotEvent::Closed)) => Some(false),
+        Told::Note(RobotNote::Stopped { why, .. }) => {
+            let is_gone =
+                matches!(why, StopCause::OperatorLeft | StopCause::Watchdog | StopCause::LinkClosed);
+            is_gone.then_some(false)
+        }
+        _ => None,
+    }
 }
 
 /// What concerns a camera.

@@ -22,6 +22,7 @@ mod message_queue;
 pub mod mptcp;
 pub mod mtip;
 mod origins;
+mod peer;
 pub mod quic;
 mod rto;
 pub mod sctp;

@@ -1,8 +1,8 @@
 //! UDP (RFC 768): one message, one datagram, nothing else.
 //!
 //! No number, no acknowledgement, no order, no protection against duplicates; [`Reliability`](taut_core::Reliability) is
-//! not looked at. The driver's socket adds the UDP header, so an ECN mark means nothing here either. What is sent goes
-//! where the last datagram came from: whoever is served next, or moved to another address, gets the answers.
+//! not looked at. The driver's socket adds the UDP header, so an ECN mark means nothing here either. An end that
+//! waits answers whoever it heard first, and another when that one has been silent for a second.
 //!
 //! A message waits only between `send` and the driver's next `poll_transmit`. When more wait than the queue holds, the
 //! oldest of the least urgent is dropped as superseded: of samples, the newest counts.
@@ -32,6 +32,8 @@ use taut_core::{
     Bitrate, Bytes, Datagram, Deadline, DropCause, Duration, Event, Message, PathId, SendError, StreamId,
     Time, Transmit, Transport,
 };
+
+use crate::peer::Peer;
 
 /// The longest payload of a UDP datagram over IPv4: 65535 − 20 − 8 bytes.
 pub const MAX_PAYLOAD: Bytes = Bytes::new(65_507);
@@ -95,8 +97,7 @@ pub struct Udp {
     queue: VecDeque<Message>,
     events: VecDeque<Event>,
     stats: UdpStats,
-    /// That of the last datagram.
-    path: PathId,
+    peer: Peer,
     /// The driver's empty buffer of the last `poll_transmit`: what arrives next is copied into it.
     spare: Vec<u8>,
 }
@@ -109,9 +110,14 @@ impl Udp {
             queue: VecDeque::new(),
             events: VecDeque::from([Event::Connected]),
             stats: UdpStats::default(),
-            path: PathId::default(),
+            peer: Peer::default(),
             spare: Vec::new(),
         }
+    }
+
+    /// The end that waits: it answers where it is asked from.
+    pub fn waiting(config: UdpConfig) -> Self {
+        Self { peer: Peer::waiting(), ..Self::new(config) }
     }
 
     /// What went through it.
@@ -147,13 +153,13 @@ impl Transport for Udp {
         Ok(())
     }
 
-    fn handle_input(&mut self, _now: Time, input: Datagram<'_>) {
+    fn handle_input(&mut self, now: Time, input: Datagram<'_>) {
         if !fits(&input, self.config.max_datagram) {
             self.stats.refused += 1;
             return self.events.push_back(Event::Refused(DropCause::Malformed));
         }
         self.stats.received += 1;
-        self.path = input.path;
+        self.peer.heard(now, input.path);
         let mut data = std::mem::take(&mut self.spare);
         write_whole(&input, &mut data);
         self.events.push_back(Event::Received { data, path: input.path, stream: StreamId(0) });
@@ -175,7 +181,7 @@ impl Transport for Udp {
             } else {
                 buffer.extend_from_slice(&message.data);
             }
-            return Some(Transmit { path: self.path, ..Transmit::default() });
+            return Some(Transmit { path: self.peer.path(), ..Transmit::default() });
         }
         None
     }
@@ -193,7 +199,7 @@ impl Transport for Udp {
     taut_core::ignores_paths!();
 
     fn uses_path(&self, path: PathId) -> bool {
-        path == self.path
+        self.peer.is_at(path)
     }
 
     fn round_trip(&self) -> Option<Duration> {
@@ -283,7 +289,7 @@ mod tests {
 
     #[test]
     fn what_is_too_long_is_refused_both_ways() {
-        let mut udp = Udp::new(UdpConfig::new().max_datagram(Bytes::new(10)));
+        let mut udp = Udp::waiting(UdpConfig::new().max_datagram(Bytes::new(10)));
         udp.poll_event();
         let long = Message { data: vec![0; 11], ..Message::default() };
         let (size, limit) = (Bytes::new(11), Bytes::new(10));
@@ -298,7 +304,7 @@ mod tests {
         assert_eq!(udp.poll_event(), Some(Event::Received { data, path: PathId(2), stream: StreamId(0) }));
         udp.send(Time::ZERO, message(1, 0)).unwrap();
         let answer = udp.poll_transmit(Time::ZERO, &mut Vec::new()).map(|transmit| transmit.path);
-        assert_eq!(answer, Some(PathId(2)), "whoever asked last is answered");
+        assert_eq!(answer, Some(PathId(2)), "whoever asked is answered");
         assert!(udp.uses_path(PathId(2)) && !udp.uses_path(PathId(0)));
     }
 }

@@ -14,6 +14,8 @@ use taut_session::{
     Channel, ChannelId, ChannelKind, Delivery, Direction, Encoding, Repair, Schema, State, StopCause,
 };
 
+use super::receipts::{self, Receipts};
+
 /// Between two messages: a session's rate.
 pub(super) const EVERY: Duration = Duration::from_millis(1);
 /// The number of messages that are not measured. A session refuses what has a deadline until its clocks are compared: the measurement begins
@@ -36,20 +38,14 @@ const AROUND_MESSAGE: usize = 78;
 const TRAINS: usize = 10;
 /// Between two trains the one way, and half of it to one the other way.
 const TRAIN_EVERY: Duration = Duration::from_millis(400);
-/// Between two messages of receipts.
-const RECEIPTS_EVERY: Duration = Duration::from_millis(8);
 /// They have to be there so long after they were due.
 const RECEIPTS_LATE: Duration = Duration::from_secs(10);
 /// The other end has to be heard of within.
 const UNHEARD: Duration = Duration::from_secs(5);
+/// Who has said nothing for so long has left; a path may stand still for a while.
+const LEFT: Duration = Duration::from_secs(30);
 /// A host that was not at work for so long, though it is asked for messages every period, held up what came meanwhile.
 const HELD: Duration = Duration::from_millis(2);
-/// Receipts in one message.
-const BATCH: usize = 250;
-/// Of these, a receipt counts from so much before the first transit, in units of so many ns: 100 s either way.
-const RECEIPT_ORIGIN: i64 = 100_000_000_000;
-const RECEIPT_UNIT: i64 = 200;
-
 const THERE: ChannelId = ChannelId(0);
 const BACK: ChannelId = ChannelId(1);
 const RECEIVED: ChannelId = ChannelId(2);
@@ -80,6 +76,8 @@ pub(super) struct BothWays {
     pub(super) trains_back: Trains,
     /// The robot there has an operator, who comes first.
     pub(super) is_busy: bool,
+    /// Nothing was heard of the other end for too long.
+    pub(super) is_silent: bool,
     /// Of how many messages the other end has told what became of them.
     told: usize,
     messages: usize,
@@ -95,6 +93,7 @@ impl BothWays {
             trains_there: trains(),
             trains_back: trains(),
             is_busy: false,
+            is_silent: false,
             told: 0,
             messages,
         }
@@ -111,14 +110,9 @@ const fn counted(messages: usize) -> usize {
     messages + TRAINS * TRAIN
 }
 
-/// How long receipts of so many messages take, at the least.
-fn receipts_take(messages: usize) -> Duration {
-    RECEIPTS_EVERY * counted(messages).div_ceil(BATCH) as u64
-}
-
 /// What a probe takes beside its measurement of so many messages.
 pub(super) fn around(messages: usize) -> Duration {
-    LINGER + trains_take() + receipts_take(messages) + Duration::from_secs(1)
+    LINGER + trains_take() + receipts::take(counted(messages)) + Duration::from_secs(1)
 }
 
 /// The trains, and what of them is still on its way.
@@ -126,13 +120,15 @@ fn trains_take() -> Duration {
     TRAIN_EVERY * TRAINS as u64 + LINGER
 }
 
-/// A message of a probe: which probe it is of, its number in that, when it was made by its sender's clock, how many messages are measured, and zeros.
+/// A message of a probe: which probe it is of, its number in that, when it was made by its sender's clock, how many messages are measured, how many
+/// receipts it has, and zeros.
 fn message(channel: ChannelId, head: Head, length: usize) -> DeviceMessage {
     let mut payload = Vec::with_capacity(length);
     payload.extend(head.probe.to_le_bytes());
     payload.extend(head.number.to_le_bytes());
     payload.extend(head.sent_ns.to_le_bytes());
     payload.extend(head.messages.to_le_bytes());
+    payload.extend(head.told.to_le_bytes());
     payload.resize(length, 0);
     DeviceMessage::Payload { channel, payload }
 }
@@ -149,13 +145,14 @@ struct Head {
     number: u32,
     sent_ns: u64,
     messages: u32,
+    told: u32,
 }
 
 impl Head {
     fn parse(payload: &[u8]) -> Option<Self> {
         let word = |at: usize| Some(u32::from_le_bytes(payload.get(at..at + 4)?.try_into().ok()?));
         let sent_ns = u64::from_le_bytes(payload.get(8..16)?.try_into().ok()?);
-        Some(Self { probe: word(0)?, number: word(4)?, sent_ns, messages: word(16)? })
+        Some(Self { probe: word(0)?, number: word(4)?, sent_ns, messages: word(16)?, told: word(20)? })
     }
 }
 
@@ -234,61 +231,6 @@ impl Watch {
     }
 }
 
-/// What became of messages, by their numbers: a word each, of the transit, whether it was overtaken, and whether it was held; 0 did not arrive. A message
-/// of receipts has the probe, the first number, the transit that words count from, and words.
-struct Receipts {
-    probe: u32,
-    origin_ns: Option<i64>,
-    words: Vec<u32>,
-    told: usize,
-}
-
-impl Receipts {
-    fn new(probe: u32) -> Self {
-        Self { probe, origin_ns: None, words: Vec::new(), told: 0 }
-    }
-
-    fn arrived(&mut self, number: usize, arrival: Arrival) {
-        if number >= counted(Seen::MOST) {
-            return;
-        }
-        let overtaken = number + 1 < self.words.len();
-        if !overtaken {
-            self.words.resize(number + 1, 0);
-        }
-        let origin = *self.origin_ns.get_or_insert(arrival.transit_ns.saturating_sub(RECEIPT_ORIGIN));
-        let units = arrival.transit_ns.saturating_sub(origin) / RECEIPT_UNIT;
-        let units = units.clamp(1, i64::from(u32::MAX >> 2)) as u32;
-        self.words[number] = units << 2 | u32::from(overtaken) << 1 | u32::from(arrival.held);
-    }
-
-    /// The next message, of receipts of so many numbers.
-    fn next(&mut self, numbers: usize) -> Option<Vec<u8>> {
-        self.words.resize(numbers.min(counted(Seen::MOST)), 0);
-        let batch = self.words.get(self.told..).filter(|rest| !rest.is_empty())?;
-        let batch = &batch[..batch.len().min(BATCH)];
-        let mut payload = Vec::with_capacity(16 + 4 * batch.len());
-        payload.extend(self.probe.to_le_bytes());
-        payload.extend((self.told as u32).to_le_bytes());
-        payload.extend(self.origin_ns.unwrap_or(0).to_le_bytes());
-        payload.extend(batch.iter().flat_map(|word| word.to_le_bytes()));
-        self.told += batch.len();
-        Some(payload)
-    }
-}
-
-/// The first number of a message of receipts, and what became of each.
-fn parse_receipts(payload: &[u8]) -> Option<(usize, impl Iterator<Item = Option<Arrival>>)> {
-    let first = u32::from_le_bytes(payload.get(4..8)?.try_into().ok()?) as usize;
-    let origin_ns = i64::from_le_bytes(payload.get(8..16)?.try_into().ok()?);
-    let words = payload[16..].as_chunks::<4>().0.iter().map(|bytes| u32::from_le_bytes(*bytes));
-    let arrivals = words.map(move |word| {
-        let transit_ns = origin_ns.saturating_add(i64::from(word >> 2) * RECEIPT_UNIT);
-        (word != 0).then_some(Arrival { transit_ns, held: word & 1 != 0, overtaken: word & 2 != 0 })
-    });
-    Some((first, arrivals))
-}
-
 /// The end that measures.
 pub(super) struct Asking {
     probe: u32,
@@ -296,8 +238,8 @@ pub(super) struct Asking {
     seen: Arc<Mutex<BothWays>>,
     /// When the first message came back.
     measures_since: Option<Time>,
-    /// When it was first asked where it is.
-    begun: Option<Time>,
+    /// When the other end was heard last; before, when it was first asked for a sample.
+    heard: Option<Time>,
     pace: Pace,
     trains: Option<Sending>,
     /// When the messages of trains left.
@@ -322,7 +264,7 @@ impl Asking {
             messages,
             seen,
             measures_since: None,
-            begun: None,
+            heard: None,
             pace,
             trains: None,
             made_ns: Vec::new(),
@@ -338,26 +280,36 @@ impl Asking {
 
     /// Says when it is over, or when nothing was heard of the other end for too long.
     fn end(&mut self, now: Time) {
-        let begun = *self.begun.get_or_insert(now);
-        let end = self.measured_at().map_or(begun + UNHEARD, |measured| {
-            measured + trains_take() + receipts_take(self.messages) + RECEIPTS_LATE
-        });
-        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        if now > end || seen.is_busy || seen.is_told() {
+        let heard = *self.heard.get_or_insert(now);
+        let (silence, end) = match self.measured_at() {
+            None => (UNHEARD, Time::MAX),
+            Some(measured) => {
+                let told = measured + trains_take() + receipts::take(counted(self.messages));
+                (LEFT, told + RECEIPTS_LATE)
+            }
+        };
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.is_silent |= now.saturating_since(heard) > silence;
+        if now > end || seen.is_silent || seen.is_busy || seen.is_told() {
             let _ = self.over.send(()); // It may have ended already.
         }
     }
 
     fn receipts(&self, seen: &mut BothWays, payload: &[u8]) {
-        let Some((first, arrivals)) = parse_receipts(payload) else { return };
-        for (number, arrival) in (first..).zip(arrivals) {
+        // What is not the next was sent again, or comes again.
+        let Some((first, arrivals)) = receipts::parse(payload).filter(|(first, _)| *first == seen.told)
+        else {
+            return;
+        };
+        for (number, arrival) in (first..counted(self.messages)).zip(arrivals) {
             seen.told += 1;
             let Some(arrival) = arrival else { continue };
             match number.checked_sub(self.messages) {
                 None => _ = seen.there.arrived(number, arrival),
                 Some(number) => {
                     if let Some(made) = self.made_ns.get(number) {
-                        seen.trains_there.arrived(number, made.saturating_add(arrival.transit_ns));
+                        let at_ns = made.saturating_add(arrival.transit_ns);
+                        seen.trains_there.arrived(number, at_ns, arrival.held);
                     }
                 }
             }
@@ -379,6 +331,7 @@ impl OperatorDevice for Asking {
     fn lost(&mut self) {}
     fn receive(&mut self, channel: ChannelId, _: Option<Duration>, payload: &[u8]) {
         let Some(head) = Head::parse(payload).filter(|head| head.probe == self.probe) else { return };
+        self.heard = Some(self.watch.clock.now());
         let seen = Arc::clone(&self.seen);
         let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
         if channel == RECEIVED {
@@ -399,7 +352,10 @@ impl OperatorDevice for Asking {
                 let arrival = self.watch.arrival(head.sent_ns);
                 match (number as usize).checked_sub(self.messages) {
                     None => _ = seen.back.arrived(number as usize, arrival),
-                    Some(number) => seen.trains_back.arrived(number, self.watch.last.as_nanos() as i64),
+                    Some(number) => {
+                        let at_ns = self.watch.last.as_nanos() as i64;
+                        seen.trains_back.arrived(number, at_ns, arrival.held);
+                    }
                 }
             }
         }
@@ -411,11 +367,13 @@ impl OperatorDevice for Asking {
         self.end(now);
         let measured = self.measured_at();
         let is_over = measured.is_some_and(|measured| made >= measured);
+        let told = self.seen.lock().unwrap_or_else(PoisonError::into_inner).told as u32;
         let head = |number| Head {
             probe: self.probe,
             number,
             sent_ns: made.as_nanos(),
             messages: self.messages as u32,
+            told,
         };
         if is_over && let Some(number) = self.trains.get_or_insert_with(|| Sending::new(made)).next(made) {
             self.made_ns.push(made.as_nanos() as i64);
@@ -449,6 +407,23 @@ struct Answered {
     trains: Option<Sending>,
     receipts: Receipts,
     next_receipts: Time,
+    heard: Time,
+}
+
+impl Answered {
+    fn new(head: &Head, now: Time) -> Self {
+        let messages = (head.messages as usize).min(Seen::MOST);
+        Self {
+            probe: head.probe,
+            messages,
+            measures: false,
+            pace: Pace::new(now),
+            trains: None,
+            receipts: Receipts::new(head.probe, counted(messages), now),
+            next_receipts: now,
+            heard: now,
+        }
+    }
 }
 
 impl Answering {
@@ -459,7 +434,7 @@ impl Answering {
 
 impl RobotDevice for Answering {
     fn period(&self) -> Duration {
-        EVERY
+        if self.answered.is_some() { EVERY } else { IDLE }
     }
     fn enable(&mut self) -> Result<(), DeviceFailure> {
         Err(DeviceFailure::Stopped("it answers a probe, and is no robot".to_owned()))
@@ -477,28 +452,26 @@ impl RobotDevice for Answering {
     fn receive(&mut self, channel: ChannelId, _: Option<Duration>, payload: &[u8]) {
         let Some(head) = Head::parse(payload).filter(|_| channel == THERE) else { return };
         let arrival = self.watch.arrival(head.sent_ns);
-        let (now, measures) = (self.watch.last, head.number != WARM_UP);
-        let is_same = |answered: &Answered| answered.probe == head.probe && (answered.measures || !measures);
-        let answered = match self.answered.take().filter(is_same) {
-            Some(answered) => self.answered.insert(answered),
-            None => self.answered.insert(Answered {
-                probe: head.probe,
-                messages: (head.messages as usize).min(Seen::MOST),
-                measures,
-                pace: Pace::new(now),
-                trains: None,
-                receipts: Receipts::new(head.probe),
-                next_receipts: now,
-            }),
-        };
+        let now = self.watch.last;
+        if head.number == WARM_UP && self.answered.as_ref().is_none_or(|known| known.probe != head.probe) {
+            self.answered = Some(Answered::new(&head, now));
+        }
+        // One that did not begin here is none.
+        let Some(answered) = self.answered.as_mut().filter(|known| known.probe == head.probe) else { return };
+        answered.heard = now;
+        if head.number != WARM_UP && !answered.measures {
+            (answered.measures, answered.pace) = (true, Pace::new(now));
+        }
         match head.number {
             WARM_UP | BUSY => {}
-            OVER if answered.trains.is_none() => {
-                // Half a period after those of the other end.
-                answered.trains = Some(Sending::new(now + TRAIN_EVERY / 2));
-                answered.next_receipts = now + trains_take();
+            OVER => {
+                answered.receipts.has(head.told as usize, now);
+                if answered.trains.is_none() {
+                    // Half a period after those of the other end.
+                    answered.trains = Some(Sending::new(now + TRAIN_EVERY / 2));
+                    answered.next_receipts = now + trains_take();
+                }
             }
-            OVER => {}
             number => answered.receipts.arrived(number as usize, arrival),
         }
     }
@@ -506,6 +479,8 @@ impl RobotDevice for Answering {
     /// A message for each period since the probe began, then trains, then receipts.
     fn poll_message(&mut self) -> Option<DeviceMessage> {
         let now = self.watch.turn();
+        // Whoever asked has left: a robot's host has better things to do.
+        self.answered.take_if(|answered| now.saturating_since(answered.heard) > LEFT);
         let answered = self.answered.as_mut()?;
         let messages = answered.messages;
         let head = |number| Head {
@@ -513,6 +488,7 @@ impl RobotDevice for Answering {
             number,
             sent_ns: now.as_nanos(),
             messages: messages as u32,
+            told: 0,
         };
         if self.is_busy.load(Ordering::Relaxed) {
             let busy = head(BUSY);
@@ -527,9 +503,9 @@ impl RobotDevice for Answering {
             return Some(message(BACK, head((messages + number) as u32), TRAIN_MESSAGE));
         }
         if now >= answered.next_receipts
-            && let Some(payload) = answered.receipts.next(counted(messages))
+            && let Some(payload) = answered.receipts.next(now)
         {
-            answered.next_receipts = now + RECEIPTS_EVERY;
+            answered.next_receipts = now + receipts::EVERY;
             return Some(DeviceMessage::Payload { channel: RECEIVED, payload });
         }
         answered.pace.next(now, IDLE).map(|_| message(BACK, head(OVER), SHORT))

@@ -1,6 +1,7 @@
 //! `taut probe` between two processes, through an emulated link, and beside a robot.
 
 use std::process::Stdio;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -53,6 +54,7 @@ fn a_link_is_measured_through_a_relay_and_what_is_written_can_be_simulated() {
         assert!((0.5..1.0).contains(&(number(&figures["received"]) / 6_000.0)), "{figures}");
         assert!(number(&figures["overtaken"]) > 0.0, "{figures}");
         assert!((7e6..9e6).contains(&number(&figures["rate_bps"])), "{figures}");
+        assert!((40_000.0..=51_744.0).contains(&number(&figures["train_taken_bytes"])), "{figures}");
         let (p, r) = (number(&figures["fit"]["p"]), number(&figures["fit"]["r"]));
         assert!((0.002..0.01).contains(&p) && (0.1..0.5).contains(&r), "{figures}");
     }
@@ -72,6 +74,7 @@ fn a_link_is_measured_through_a_relay_and_what_is_written_can_be_simulated() {
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "a probe measures in real time")]
 fn a_robot_answers_probes_while_nobody_has_it() {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let world = World::new("probe-robot");
@@ -87,12 +90,16 @@ fn a_robot_answers_probes_while_nobody_has_it() {
     // One that is under way is broken off.
     let mut broken = world.command(&format!("probe {probes} --plaintext --for 10s --json"));
     let broken = broken.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    std::thread::sleep(Duration::from_secs(2));
     let mut operator = Running::start(operator);
     operator.wait_for("resumed");
     let broken = ended(broken.wait_with_output().unwrap());
     assert!(broken.status != 0 && broken.err.contains("has an operator"), "{broken:?}");
     let refused = world.taut(&probe);
     assert!(refused.status != 0 && refused.err.contains("has an operator"), "{refused:?}");
-    operator.kill();
+    // It leaves, and the robot is free.
+    assert_eq!(operator.end("-TERM").0, 0);
+    let probed = world.taut(&probe);
+    assert_eq!(probed.status, 0, "{probed:?}");
     assert_eq!(robot.end("-TERM").0, 0);
 }

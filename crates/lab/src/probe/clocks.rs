@@ -29,7 +29,11 @@ pub fn compare(there: &mut Seen, back: &mut Seen) {
     let difference = |number: usize| ((up.at(number) - down.at(number)) / 2.0).round() as i64;
     for (seen, sign) in [(there, -1), (back, 1)] {
         for (number, arrival) in seen.arrivals.iter_mut().enumerate() {
-            arrival.iter_mut().for_each(|arrival| arrival.transit_ns += sign * difference(number));
+            if let Some(arrival) = arrival {
+                // What another host says of its clock may be anything.
+                arrival.transit_ns =
+                    arrival.transit_ns.saturating_add(difference(number).saturating_mul(sign));
+            }
         }
     }
 }

@@ -73,6 +73,7 @@ pub use gate::Sampling;
 use gate::{Gate, GateConfig};
 use receiver::Receiver;
 
+use crate::peer::Peer;
 use crate::udp::whole;
 
 /// One end of an ETP conversation. Both ends may send data; each reports on what it receives.
@@ -82,6 +83,7 @@ pub struct Etp {
     gate: Gate,
     pace: Pace,
     receiver: Receiver,
+    peer: Peer,
     /// Number of the next data packet, counted from 0 and never wrapping.
     next_sequence: u64,
     highest_reported: Option<u64>,
@@ -154,6 +156,7 @@ impl Etp {
             gate,
             pace,
             receiver: Receiver::new(config.feedback_interval),
+            peer: Peer::default(),
             next_sequence: 0,
             highest_reported: None,
             last_feedback: None,
@@ -162,6 +165,14 @@ impl Etp {
         };
         this.report_gap(Duration::MAX);
         Ok(this)
+    }
+
+    /// The end that waits: it answers where it is asked from.
+    ///
+    /// # Errors
+    /// When a setting is outside its range.
+    pub fn waiting(config: EtpConfig) -> Result<Self, ConfigError> {
+        Ok(Self { peer: Peer::waiting(), ..Self::new(config)? })
     }
 
     /// What went through it, and what it knows of the path.
@@ -212,7 +223,8 @@ impl Etp {
     }
 
     fn handle_data(&mut self, now: Time, path: PathId, data: &Data<'_>) {
-        if let Err(cause) = self.receiver.accept(now, path, data) {
+        let is_other = self.peer.heard(now, path);
+        if let Err(cause) = self.receiver.accept(now, is_other, data) {
             return self.refuse(cause);
         }
         for message in data.messages().filter_map(Result::ok) {
@@ -322,13 +334,13 @@ impl Transport for Etp {
         if let Some(feedback) = self.receiver.report(now) {
             self.counters.feedback_sent += 1;
             feedback.emit(buffer);
-            return Some(Transmit { path: self.receiver.path(), ..Transmit::default() });
+            return Some(Transmit { path: self.peer.path(), ..Transmit::default() });
         }
         if !self.gate.pass(now, self.gap()) {
             return None;
         }
         self.emit_data(now, buffer);
-        Some(Transmit { path: self.receiver.path(), ..Transmit::default() })
+        Some(Transmit { path: self.peer.path(), ..Transmit::default() })
     }
 
     fn poll_event(&mut self) -> Option<Event> {
@@ -349,7 +361,7 @@ impl Transport for Etp {
     taut_core::ignores_paths!();
 
     fn uses_path(&self, path: PathId) -> bool {
-        path == self.receiver.path()
+        self.peer.is_at(path)
     }
 
     fn round_trip(&self) -> Option<Duration> {

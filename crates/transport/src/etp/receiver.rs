@@ -1,6 +1,6 @@
 //! What a receiver remembers: which packets came, and when it reports.
 
-use taut_core::{DropCause, Duration, PathId, ReplayWindow, Sighting, Time, nearest};
+use taut_core::{DropCause, Duration, ReplayWindow, Sighting, Time, nearest};
 use taut_wire::etp::{Data, Feedback};
 
 /// Sees every data packet of one sender, and of the next one when its place is taken.
@@ -20,8 +20,6 @@ struct Seen {
     /// The `clock_us` of the highest, and when it came.
     echo_us: u32,
     arrived: Time,
-    /// Where the last packet came from.
-    path: PathId,
 }
 
 impl Receiver {
@@ -29,20 +27,13 @@ impl Receiver {
         Self { interval, seen: None, due: None, last_report: None }
     }
 
-    /// Counts the packet, or says why it is of no use.
-    ///
-    /// A sender that moved to another address counts on; one at another address that does not is another sender, whose numbers
-    /// begin anew.
-    pub(super) fn accept(&mut self, now: Time, path: PathId, data: &Data<'_>) -> Result<(), DropCause> {
-        let seen = self.seen.get_or_insert_with(|| Seen::new(now, path));
-        match seen.accept(now, data) {
-            Err(_) if path != seen.path => {
-                *seen = Seen::new(now, path);
-                seen.accept(now, data)?;
-            }
-            outcome => outcome?,
+    /// Counts the packet, or says why it is of no use. A sender that moved to another address counts on; one at another address (`is_other`) that does
+    /// not is another sender, whose numbers begin anew.
+    pub(super) fn accept(&mut self, now: Time, is_other: bool, data: &Data<'_>) -> Result<(), DropCause> {
+        if is_other && self.seen.as_ref().is_some_and(|seen| !seen.is_ahead(data)) {
+            self.seen = None;
         }
-        seen.path = path;
+        self.seen.get_or_insert_with(|| Seen::new(now)).accept(now, data)?;
         if data.feedback_wanted && self.due.is_none() {
             self.due = Some(self.last_report.map_or(now, |last| now.max(last + self.interval)));
         }
@@ -52,11 +43,6 @@ impl Receiver {
     /// When the next report is due.
     pub(super) fn poll_timeout(&self) -> Option<Time> {
         self.due
-    }
-
-    /// Where the sender is.
-    pub(super) fn path(&self) -> PathId {
-        self.seen.as_ref().map_or_else(PathId::default, |seen| seen.path)
     }
 
     /// The report, if it is due.
@@ -81,8 +67,14 @@ impl Receiver {
 }
 
 impl Seen {
-    fn new(now: Time, path: PathId) -> Self {
-        Self { window: ReplayWindow::new(), echo_us: 0, arrived: now, path }
+    fn new(now: Time) -> Self {
+        Self { window: ReplayWindow::new(), echo_us: 0, arrived: now }
+    }
+
+    /// Is its number higher than all before?
+    fn is_ahead(&self, data: &Data<'_>) -> bool {
+        let highest = self.window.highest().unwrap_or(0);
+        nearest(highest, data.sequence, 32).is_some_and(|sequence| sequence > highest)
     }
 
     fn accept(&mut self, now: Time, data: &Data<'_>) -> Result<(), DropCause> {
@@ -115,7 +107,7 @@ mod tests {
     fn receiver(sequences: &[u32]) -> Receiver {
         let mut receiver = Receiver::new(MS * 20);
         for sequence in sequences {
-            receiver.accept(Time::ZERO, PathId(0), &data(*sequence)).unwrap();
+            receiver.accept(Time::ZERO, false, &data(*sequence)).unwrap();
         }
         receiver
     }
@@ -124,24 +116,24 @@ mod tests {
     fn missing_packets_are_counted_until_they_come() {
         let mut receiver = receiver(&[0, 1, 4]);
         assert_eq!(receiver.counts(), (3, 2));
-        receiver.accept(Time::ZERO, PathId(0), &data(2)).unwrap();
+        receiver.accept(Time::ZERO, false, &data(2)).unwrap();
         assert_eq!(receiver.counts(), (4, 1));
     }
 
     #[test]
     fn duplicates_and_the_very_late_are_refused() {
         let mut receiver = receiver(&[5, 6]);
-        assert_eq!(receiver.accept(Time::ZERO, PathId(0), &data(5)), Err(DropCause::Duplicate));
-        receiver.accept(Time::ZERO, PathId(0), &data(6 + WINDOW as u32)).unwrap();
-        assert_eq!(receiver.accept(Time::ZERO, PathId(0), &data(6)), Err(DropCause::TooLate));
-        assert_eq!(receiver.accept(Time::ZERO, PathId(0), &data(7)), Ok(()));
+        assert_eq!(receiver.accept(Time::ZERO, false, &data(5)), Err(DropCause::Duplicate));
+        receiver.accept(Time::ZERO, false, &data(6 + WINDOW as u32)).unwrap();
+        assert_eq!(receiver.accept(Time::ZERO, false, &data(6)), Err(DropCause::TooLate));
+        assert_eq!(receiver.accept(Time::ZERO, false, &data(7)), Ok(()));
     }
 
     #[test]
     fn numbers_wrap_and_may_be_older_than_the_first() {
         let mut receiver = receiver(&[u32::MAX, 1, 0]);
         assert_eq!(receiver.counts(), (3, 0));
-        receiver.accept(Time::ZERO, PathId(0), &data(u32::MAX - 2)).unwrap();
+        receiver.accept(Time::ZERO, false, &data(u32::MAX - 2)).unwrap();
         assert_eq!(receiver.counts(), (4, 1));
     }
 
@@ -149,8 +141,8 @@ mod tests {
     fn a_report_echoes_the_highest_packet_and_how_long_it_was_held() {
         let mut receiver = receiver(&[0]);
         assert!(receiver.report(Time::ZERO).is_some(), "the first one goes at once");
-        receiver.accept(Time::ZERO + MS * 5, PathId(0), &data(2)).unwrap();
-        receiver.accept(Time::ZERO + MS * 6, PathId(0), &data(1)).unwrap();
+        receiver.accept(Time::ZERO + MS * 5, false, &data(2)).unwrap();
+        receiver.accept(Time::ZERO + MS * 6, false, &data(1)).unwrap();
         assert_eq!(receiver.poll_timeout(), Some(Time::ZERO + MS * 20));
         assert_eq!(receiver.report(Time::ZERO + MS * 19), None);
         let expected = Feedback { highest: 2, echo_us: 2_000, hold_us: 15_000, received: 3, lost: 0 };
@@ -160,20 +152,21 @@ mod tests {
 
     #[test]
     fn a_sender_that_moves_counts_on_and_another_sender_begins_anew() {
-        let mut receiver = receiver(&[5, 6]);
-        assert_eq!(receiver.accept(Time::ZERO, PathId(1), &data(8)), Ok(()));
-        assert_eq!((receiver.counts(), receiver.path()), ((3, 1), PathId(1)));
-        for sequence in [5, 6] {
-            assert_eq!(receiver.accept(Time::ZERO, PathId(2), &data(sequence)), Ok(()));
+        let mut receiver = receiver(&[1, 5, 6]);
+        assert_eq!(receiver.accept(Time::ZERO, true, &data(8)), Ok(()));
+        assert_eq!(receiver.counts(), (4, 4));
+        // Never seen, and of another sender all the same: what it sends next is new as well.
+        for (sequence, is_other) in [(4, true), (5, false), (6, false)] {
+            assert_eq!(receiver.accept(Time::ZERO, is_other, &data(sequence)), Ok(()));
         }
-        assert_eq!((receiver.counts(), receiver.path()), ((2, 0), PathId(2)));
-        assert_eq!(receiver.accept(Time::ZERO, PathId(2), &data(5)), Err(DropCause::Duplicate));
+        assert_eq!(receiver.counts(), (3, 0));
+        assert_eq!(receiver.accept(Time::ZERO, false, &data(5)), Err(DropCause::Duplicate));
     }
 
     #[test]
     fn nobody_who_did_not_ask_gets_a_report() {
         let mut receiver = Receiver::new(MS * 20);
-        receiver.accept(Time::ZERO, PathId(0), &Data { sequence: 1, ..Data::default() }).unwrap();
+        receiver.accept(Time::ZERO, false, &Data { sequence: 1, ..Data::default() }).unwrap();
         assert_eq!(receiver.poll_timeout(), None);
     }
 
@@ -183,7 +176,7 @@ mod tests {
             let mut receiver = Receiver::new(MS);
             let mut set = BTreeSet::new();
             for offset in offsets {
-                let accepted = receiver.accept(Time::ZERO, PathId(0), &data(base.wrapping_add(offset)));
+                let accepted = receiver.accept(Time::ZERO, false, &data(base.wrapping_add(offset)));
                 prop_assert_eq!(accepted, if set.insert(offset) { Ok(()) } else { Err(DropCause::Duplicate) });
             }
             let span = u64::from(set.last().unwrap() - set.first().unwrap()) + 1;

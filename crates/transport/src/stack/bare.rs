@@ -73,8 +73,14 @@ impl Bare {
         let part = Part::Transport(kind);
         let known = || protection.ok_or(StackError::AlwaysEncrypted(kind));
         Ok(match spec {
-            StackSpec::Udp(config) => Self::Udp(Udp::new(config)),
-            StackSpec::Etp(config) => Self::Etp(Etp::new(config)?),
+            StackSpec::Udp(config) => Self::Udp(match side {
+                Side::Opens => Udp::new(config),
+                Side::Waits => Udp::waiting(config),
+            }),
+            StackSpec::Etp(config) => Self::Etp(match side {
+                Side::Opens => Etp::new(config)?,
+                Side::Waits => Etp::waiting(config)?,
+            }),
             StackSpec::Tcp(config) => Self::Tcp(tcp(config, side, randomness.rng(part))),
             StackSpec::SpacedTcp { tcp: config, gap } => {
                 Self::SpacedTcp(Gap::new(tcp(config, side, randomness.rng(part)), gap)?)
