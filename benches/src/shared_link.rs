@@ -10,14 +10,8 @@ use taut_lab::scenario::Scenario;
 
 use crate::process::Measurement;
 
-/// How long the run is that other simulators were measured with.
+/// How long a run is: as long as `benches/ns-3/compare` gives other simulators.
 pub(crate) const SECONDS: u64 = 500;
-
-/// ns-3.37 built with `-O3 -march=native`: CPU seconds for the same link and traffic over [`SECONDS`]. Reported by those
-/// who set the target, on their machine; not measured again here.
-const NS3_CPU_SECONDS: f64 = 11.6;
-/// Its memory, from the same report, in megabytes.
-const NS3_MEGABYTES: f64 = 15.6;
 
 /// Samples, frames, transports, the link, every metric and the independent ledger: nothing is left out but the files.
 #[derive(Debug, Serialize)]
@@ -31,8 +25,6 @@ pub(crate) struct SharedLink {
     packets_per_cpu_s: f64,
     data_packets_per_cpu_s: f64,
     peak_memory_mb: f64,
-    /// Of a run of [`SECONDS`] only.
-    times_faster_than_ns3: Option<f64>,
 }
 
 impl SharedLink {
@@ -46,7 +38,6 @@ impl SharedLink {
             packets_per_cpu_s: measured.count as f64 / cpu_s,
             data_packets_per_cpu_s: measured.data as f64 / cpu_s,
             peak_memory_mb: measured.memory as f64 / 1e6,
-            times_faster_than_ns3: (simulated_s == SECONDS).then_some(NS3_CPU_SECONDS / cpu_s),
         }
     }
 
@@ -58,9 +49,6 @@ impl SharedLink {
         println!("  data through bottleneck    {:10}", self.data_packets);
         println!("  data per CPU-second        {:10.0}", self.data_packets_per_cpu_s);
         println!("  peak memory                {:10.1} MB", self.peak_memory_mb);
-        if let Some(times) = self.times_faster_than_ns3 {
-            println!("  ns-3.37 {NS3_CPU_SECONDS} s, {NS3_MEGABYTES} MB  {times:10.1} times faster");
-        }
     }
 }
 
