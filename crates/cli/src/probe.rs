@@ -20,7 +20,7 @@ use taut_io::session::{
     Endpoint, OperateConfig, OperatorMachine, Remote, RobotMachine, Security, ServeConfig, TransportConfig,
     TransportKind, operate, os_seed, serve,
 };
-use taut_io::{CapabilitySet, Clock, Driver, DriverConfig, drop_privileges};
+use taut_io::{Clock, Driver, DriverConfig, spawn_unprivileged};
 use taut_lab::job;
 use taut_lab::probe::{Seen, Way, compare, scenario};
 use taut_lab::run::Extras;
@@ -153,15 +153,11 @@ impl Beside {
     /// Answers for as long as the process lives; while it `is_busy`, only that it is.
     pub(crate) fn start(self, clock: Clock, is_busy: Arc<AtomicBool>) -> Result<(), String> {
         let work = move || {
-            // A thread that may do more than it has to is one that does not serve.
-            if drop_privileges(CapabilitySet::empty()).is_err() {
-                return;
-            }
             if let Err(error) = answered(&clock, &self.endpoint, is_busy, |_| ()) {
                 crate::say(&format!("probes are not answered any more: {error}"));
             }
         };
-        let started = std::thread::Builder::new().name("taut probe".to_owned()).spawn(work);
+        let started = spawn_unprivileged("taut probe", || (), work);
         started.map(|_| ()).map_err(|error| error.to_string())
     }
 }

@@ -14,11 +14,8 @@ pub fn recommendation_text(recommendation: &Recommendation) -> String {
 
 /// What to take and what of touch is calm, without the reasons.
 pub fn advice_text(recommendation: &Recommendation) -> String {
-    let mut text = String::new();
-    let told = recommendation.nearest.as_deref().filter(|_| !recommendation.outside.is_empty());
-    for outside in &recommendation.outside {
-        text += &wrapped(&format!("OUTSIDE of what was measured: {outside}."), "", "  ");
-    }
+    let mut text = what_is_outside(recommendation);
+    let told = recommendation.nearest.as_deref();
     if told.is_some() {
         text += "Of the nearest network that was measured, which is not yours:\n";
     }
@@ -65,12 +62,14 @@ fn advice(recommendation: &Recommendation, text: &mut String) {
     touch(recommendation, text);
 }
 
+fn what_is_outside(recommendation: &Recommendation) -> String {
+    let line = |outside: &String| wrapped(&format!("OUTSIDE of what was measured: {outside}."), "", "  ");
+    recommendation.outside.iter().map(line).collect()
+}
+
 /// No figure of this network, but the nearest that was measured, as such.
 fn outside(recommendation: &Recommendation) -> String {
-    let mut text = String::new();
-    for outside in &recommendation.outside {
-        text += &wrapped(&format!("OUTSIDE of what was measured: {outside}."), "", "  ");
-    }
+    let mut text = what_is_outside(recommendation);
     text.push_str("So there is no figure of it. Add --measure to simulate exactly this network: seconds.\n");
     text += &too_far(&recommendation.need).unwrap_or_default();
     if let Some(nearest) = &recommendation.nearest {

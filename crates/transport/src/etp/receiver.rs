@@ -73,8 +73,8 @@ impl Seen {
 
     /// Is its number higher than all before?
     fn is_ahead(&self, data: &Data<'_>) -> bool {
-        let highest = self.window.highest().unwrap_or(0);
-        nearest(highest, data.sequence, 32).is_some_and(|sequence| sequence > highest)
+        let number = self.window.complete(data.sequence);
+        number.is_some_and(|number| self.window.sighting(number) == Sighting::Newest)
     }
 
     fn accept(&mut self, now: Time, data: &Data<'_>) -> Result<(), DropCause> {
