@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-edges wheel packages ros2 lint bench sweep traces faults evidence stats oracle real gate router fuzz doc book deny clean
+.PHONY: help build demo test test-edges wheel packages ros2 lint bench sweep traces faults evidence tables stats oracle real gate router fuzz doc book deny clean
 
 # One folder for everything that is compiled.
 export CARGO_TARGET_DIR ?= $(CURDIR)/target
@@ -147,6 +147,11 @@ evidence: build ## Measure anew what `taut recommend` rests on: thousands of run
 	cargo run --release --locked -p taut-benches --bin latency -- sessions --json > "$(CARGO_TARGET_DIR)/resources.json"
 	cp "$(CARGO_TARGET_DIR)/resources.json" crates/advise/evidence/resources.json
 	@echo "commit crates/advise/evidence/*.json; taut must be built anew to have it"
+
+# make tables PAGES=docs/experiments/etp.md
+PAGES ?= $(sort $(wildcard docs/experiments/*.md))
+tables: build ## What the book prints beside what the same commands give today: an hour or two (PAGES=docs/… for some of it)
+	python3 stats/tables.py $(PAGES) --taut "$(TAUT)" --keep "$(CARGO_TARGET_DIR)/tables"
 
 # Half a gigabyte of libraries, in target/: not for `make test`.
 $(STATS_VENV)/ready: stats/requirements.txt

@@ -1,0 +1,191 @@
+"""What the book prints, and what the same commands give today: each table that stands below a `taut run` command, cell by cell.
+
+    python3 stats/tables.py docs/experiments/etp.md [PAGE …] [--taut target/release/taut] [--keep out/tables]
+
+A row is the variant whose name its first cells and the head of the column hold; a column is the measure that is nearest to most of its
+cells, and what is printed once in two cells is one measure each (`35 / 114`). A figure is *the same* where it is today's mean to the last digit, *by
+chance* where they are no farther apart than two intervals of their mean, *other* beyond. Columns that are near no measure are derived, or of others: their cells are counted, not judged.
+Runs are kept by command and by the program's time, so that a second look is quick. Needs nothing but Python.
+"""
+
+import argparse
+import collections
+import hashlib
+import json
+import os
+import pathlib
+import re
+import shlex
+import statistics
+import subprocess
+import sys
+
+NEAR = 0.1
+"""Median relative distance of the cells of a column from the measure that it is taken for."""
+SCALES = (1, 1e3, 1e-3)
+"""Seconds for milliseconds, and the like."""
+OTHERS = re.compile(r"source|linux|model|kernel|equation|ns-3", re.I)
+"""Heads of columns that no run of taut fills."""
+UNITS = {"=", "r", "mbit/s", "kbit/s", "ms", "s", "%", "n", "and", "of"}
+NUMBER = re.compile(r"[-−]?\d+(?:\.\d+)?")
+
+
+def words(text):
+    text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text.replace("`", " ").replace("*", " "))
+    return {word for word in re.split(r"[\s,;:()/|]+", text.lower()) if word} - UNITS
+
+
+def tables(page):
+    """(line, command, heads, rows) of each table, with the last command above it in its section."""
+    command, lines, at = None, page.read_text(encoding="utf-8").splitlines(), 0
+    while at < len(lines):
+        line = lines[at]
+        if line.startswith("#"):
+            command = None
+        elif re.match(r" {4}taut run ", line) and not lines[at - 1].startswith("    "):
+            command = line.strip()
+        elif line.lstrip().startswith("|") and command:
+            first = at
+            while at < len(lines) and lines[at].lstrip().startswith("|"):
+                at += 1
+            cells = [[cell.strip() for cell in row.strip().strip("|").split("|")] for row in lines[first:at]]
+            if len(cells) > 2:
+                yield first + 1, command, cells[0], cells[2:]
+            continue
+        at += 1
+
+
+def campaign(taut, command, keep):
+    """The variants of a command's result, or None where it is no campaign or not simulated."""
+    arguments, given = [], shlex.split(command.split(" > ")[0].rstrip("\\"))[2:]
+    if "--real" in given or "--kernel" in given or "--seeds" not in given:
+        return None
+    skip = False
+    for word in given:
+        if skip:
+            skip = False
+        elif word == "--out":
+            skip = True
+        elif word not in ("--json", "-q", "--events", "--verbose", "--strict"):
+            arguments.append(word)
+    made = str(os.stat(taut).st_mtime_ns)
+    kept = keep / hashlib.sha256(" ".join([made, *arguments]).encode()).hexdigest()[:16]
+    if not kept.exists():
+        print(f"{command} …", file=sys.stderr, flush=True)
+        done = subprocess.run([taut, "run", *arguments, "--json", "-q"], stdout=subprocess.PIPE)
+        if done.returncode not in (0, 1) or not done.stdout:
+            raise SystemExit(f"tables: {command}: exit status {done.returncode}")
+        keep.mkdir(parents=True, exist_ok=True)
+        part = kept.with_suffix(".part")
+        part.write_bytes(done.stdout)
+        os.replace(part, kept)
+    return json.loads(kept.read_bytes()).get("variants")
+
+
+def figures(cell):
+    """The first number of each part of a cell: (value, its digits after the point)."""
+    for part in re.split(r" / | \(", cell):
+        # Ranges and intervals belong to the number before them.
+        found = NUMBER.search(part)
+        if found:
+            text = found[0].replace("−", "-")
+            yield float(text), len(text.partition(".")[2])
+        else:
+            yield None
+
+
+def variant_of(label, variants):
+    """The one whose name says most of what the label says, and nothing else."""
+    fitting = [(len(parts), variant) for variant in variants if (parts := words(variant["name"])) and parts <= label]
+    most = max((count for count, _ in fitting), default=0)
+    best = [variant for count, variant in fitting if count == most]
+    return best[0] if len(best) == 1 else None
+
+
+def columns(heads, rows, variants):
+    """{(column, part): [(row's label, variant, value, digits)]}"""
+    found = collections.defaultdict(list)
+    for row in rows:
+        for column, (head, cell) in enumerate(zip(heads, row)):
+            if column == 0 or OTHERS.search(head):
+                continue
+            variant = variant_of(words(" ".join([*row[:column][:3], head])), variants)
+            for part, figure in enumerate(figures(cell) if variant else []):
+                # A digit alone fits many a measure.
+                if figure and (figure[1] or abs(figure[0]) >= 100):
+                    found[column, part].append((row[0], variant, *figure))
+    return found
+
+
+def distance(value, measure, scale, digits):
+    if measure is None or measure["mean"] is None:
+        return None
+    off = abs(value - measure["mean"] * scale)
+    return 0 if off <= 0.5001 * 10**-digits else off / max(abs(value), 10**-digits)
+
+
+def nearest(cells):
+    """(name, scale, how far) of the measure that a column's cells are nearest to."""
+    measured = [{measure["name"]: measure for measure in variant["measures"]} for _, variant, _, _ in cells]
+    names = {name for measures in measured for name in measures}
+    best = None
+    for name in sorted(names):
+        for scale in SCALES:
+            off = [distance(value, measures.get(name), scale, digits) for measures, (_, _, value, digits) in zip(measured, cells)]
+            off = [far for far in off if far is not None]
+            if 2 * len(off) < len(cells):
+                continue
+            score = statistics.median(off), -sum(far == 0 for far in off), statistics.mean(off)
+            if best is None or score < best[0]:
+                best = score, name, scale
+    return best and (best[1], best[2], best[0][0])
+
+
+def judge(cells, name, scale):
+    """How many are the same and by chance, and a line for each other."""
+    same, chance, other = 0, 0, []
+    for label, variant, value, digits in cells:
+        measure = next((measure for measure in variant["measures"] if measure["name"] == name), None)
+        if measure is None or measure["mean"] is None:
+            continue
+        mean, interval = measure["mean"] * scale, (measure["ci95"] or 0) * scale
+        off = abs(value - mean) - 0.5001 * 10**-digits
+        if off <= 0:
+            same += 1
+        # Both are means of seeds.
+        elif off <= 2 * interval:
+            chance += 1
+        else:
+            other.append(f"{variant['name']}: {value} printed, {mean:.{digits}f} ± {interval:.{digits}f} today")
+    return same, chance, other
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("pages", nargs="+", type=pathlib.Path)
+    parser.add_argument("--taut", default="target/release/taut")
+    parser.add_argument("--keep", default="out/tables", type=pathlib.Path)
+    options = parser.parse_args()
+    print("| table | column | measure | same | by chance | other |\n" + "| --- " * 6 + "|")
+    sums, others = collections.Counter(), []
+    for page in options.pages:
+        for line, command, heads, rows in tables(page):
+            variants = campaign(options.taut, command, options.keep)
+            for (column, part), cells in sorted(columns(heads, rows, variants or []).items()):
+                found = nearest(cells)
+                if found is None or found[2] > NEAR:
+                    sums["not judged"] += len(cells)
+                    continue
+                name, scale, _ = found
+                same, chance, other = judge(cells, name, scale)
+                sums.update({"same": same, "by chance": chance, "other": len(other)})
+                what = heads[column] + (f", part {part + 1}" if part else "")
+                print(f"| {page}:{line} | {what} | {name} | {same} | {chance} | {len(other)} |", flush=True)
+                others += [f"{page}:{line}, {what}: {text}" for text in other]
+    print("\n" + ", ".join(f"{sums[what]} {what}" for what in ("same", "by chance", "other", "not judged")))
+    print(*others, sep="\n")
+    return bool(others)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

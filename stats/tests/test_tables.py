@@ -1,0 +1,76 @@
+"""What a page prints, held against a result."""
+
+import json
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+import tables
+
+PAGE = """# Page
+
+    taut run scenarios/x.toml --seeds 1..5
+
+| transport, gap | delay / p99 | source | loss |
+| --- | --- | --- | --- |
+| `UDP` | 10.04 ± 0.1 / 35.1 | 99.9 | 7.77 |
+| UDP, 2 ms | 11.5 / 36.0 | 99.8 | 8.88 |
+| nothing | 1.5 | 2.5 | 3.5 |
+
+## Elsewhere
+
+| UDP | 1.23 |
+| --- | --- |
+| UDP | 9.99 |
+"""
+
+
+def variant(name, delay, p99):
+    measure = lambda name, mean: {"name": name, "mean": mean, "ci95": 0.1}
+    return {"name": name, "measures": [measure("mean delay", delay), measure("p99 delay", p99), measure("loss", 1234.5)]}
+
+
+class Tables(unittest.TestCase):
+    def judged(self, *variants):
+        with tempfile.TemporaryDirectory() as folder:
+            page = Path(folder, "page.md")
+            page.write_text(PAGE, encoding="utf-8")
+            (_, command, heads, rows), = tables.tables(page)
+        self.assertEqual(command, "taut run scenarios/x.toml --seeds 1..5")
+        found = tables.columns(heads, rows, list(variants))
+        return {key: (near := tables.nearest(cells)) and (*near, *tables.judge(cells, *near[:2])) for key, cells in found.items()}
+
+    def test_a_column_is_the_measure_that_its_cells_are_nearest_to(self):
+        judged = self.judged(variant("UDP", 10.041, 35.12), variant("UDP, 2 ms", 11.52, 37.0))
+        # Without what no run fills, and of rows that are a variant.
+        self.assertEqual(set(judged), {(1, 0), (1, 1), (3, 0)})
+        self.assertEqual(judged[1, 0], ("mean delay", 1, 0, 2, 0, []))
+        name, _, _, same, chance, other = judged[1, 1]
+        self.assertEqual((name, same, chance, other), ("p99 delay", 1, 0, ["UDP, 2 ms: 36.0 printed, 37.0 ± 0.1 today"]))
+        # Near nothing.
+        self.assertGreater(judged[3, 0][2], tables.NEAR)
+
+    def test_what_two_intervals_explain_is_chance(self):
+        judged = self.judged(variant("UDP", 10.2, 35.1), variant("UDP, 2 ms", 11.52, 36.0))
+        self.assertEqual(judged[1, 0][3:], (1, 1, []))
+
+    def test_runs_on_sockets_and_single_ones_are_not_made(self):
+        for command in ["taut run x --real --seeds 1..2", "taut run x --kernel --seeds 1..2", "taut run x"]:
+            self.assertIsNone(tables.campaign("no-program", command, Path("nowhere")))
+
+    def test_a_run_is_kept(self):
+        with tempfile.TemporaryDirectory() as folder:
+            taut = Path(folder, "taut")
+            taut.write_text('#!/bin/sh\n[ ! -e "$0.ran" ] && echo "{\\"variants\\": [\\"$*\\"]}" && : > "$0.ran"\n')
+            taut.chmod(0o755)
+            for _ in range(2):
+                found = tables.campaign(str(taut), "taut run x --seeds 1..2 --out y --json -q > z", Path(folder, "keep"))
+                self.assertEqual(found, ["run x --seeds 1..2 --json -q"])
+            self.assertEqual(len(list(Path(folder, "keep").iterdir())), 1)
+            json.loads(next(Path(folder, "keep").iterdir()).read_bytes())
+
+
+if __name__ == "__main__":
+    unittest.main()
