@@ -1,6 +1,6 @@
 """The same packets through taut's queues and through Linux's qdiscs of the same names: who is dropped, and how long the others wait.
 
-QUEUES="pfifo codel" compares some of them. SEED="0 1 2" compares OFTEN under loads that are drawn from each of these seeds
+QUEUES="pfifo codel" compares some of them. SEED="0 1 2" compares under loads that are drawn from each of these seeds
 (crates/link/tests/kernel/drawn.rs); --update then writes what Linux gave to seeds.csv. --table shows what was committed beside what
 this taut does, and needs no kernel.
 """
@@ -43,8 +43,6 @@ QDISCS = {
     "cake-diffserv8": "cake bandwidth 10mbit diffserv8",
     "cake-docsis": "cake bandwidth 10mbit besteffort rtt 30ms overhead 18 mpu 64 memlimit 200000",
 }
-OFTEN = ["pfifo", "codel", "fq_codel", "pie", "cake", "cake-diffserv4"]
-"""Those that loads are drawn for."""
 BANDS = {"prio-codel": "codel limit 1000"}
 SHAPES = ("tbf", "cake")
 """Those have no server behind them."""
@@ -62,7 +60,9 @@ CHAOTIC = {(queue, "on-off") for queue in ("cake", "cake-diffserv3", "cake-diffs
 """They fill CAKE's memory, and from then on its BLUE draws who is dropped: Linux differs from itself, by one drop in thirty."""
 RUNS = 5
 # Of loads that are drawn most fill it.
-DRAWN_THERE, RUNS_THERE = ("pie", "cake"), 3
+DRAWN_THERE, RUNS_THERE = ("pie", "red", "cake"), 3
+RUNS_WHERE_APART = 20
+"""Of a hundred means over few runs some are more than two standard errors off: those are made again, with so many runs."""
 
 # As in crates/link/tests/kernel/main.rs: drops and marks as a part of Linux's, at least so many; mean wait in ms.
 DROPS, FEWEST, DELAY_MS = 0.01, 3, 1.0
@@ -71,6 +71,8 @@ DROPS, FEWEST, DELAY_MS = 0.01, 3, 1.0
 MISPLACED = {(queue, "flows"): 11 for queue in ("cake", "cake-diffserv3", "cake-diffserv4", "cake-diffserv8")}
 # Counters that hang on what was dropped last, where a tick of CoDel's clock more or less dropped another packet.
 UNEQUAL = {("codel", "flows"), ("prio-codel", "flows")}
+UNEQUAL_THERE = UNEQUAL | {("codel-ecn", "flows")}
+"""Under loads that are drawn."""
 
 
 def repeated(case, seed):
@@ -211,13 +213,12 @@ def allowed(load, counter, linux):
         return max(linux // 100, 20)
     if name in ("new_flow_count", "memory_used") or (name == "ecn_mark" and load == "flows"):
         return linux // 100
-    return int(name == "overlimits")
+    # A timer that was a microsecond late is a look more, or fewer.
+    return max(1, linux // 10_000) if name == "overlimits" else 0
 
 
 def judge_counters(case, runs, ours):
     """Each counter that both have."""
-    if case in UNEQUAL:
-        return
     for name, value in runs[0]["counters"].items():
         if name in ours and abs(ours[name] - value) > allowed(case[1], name, value):
             yield f"{case}: {name} Linux {value}, taut {ours[name]}"
@@ -233,7 +234,7 @@ def judge(linux, taut, counted, seed):
         for what, other in others:
             wrong += judge_figures(case, runs, what, other) if other else [f"{case}: not in {what}"]
         wrong += judge_places(case, runs, taut[case])
-        if not repeated(case, seed):
+        if not repeated(case, seed) and case not in (UNEQUAL if seed == FIXED else UNEQUAL_THERE):
             wrong += judge_counters(case, runs, counted[case])
     return wrong if seed == FIXED else [f"seed {seed}, {line}" for line in wrong]
 
@@ -294,13 +295,13 @@ def table_of_seeds():
     """How far taut is from Linux under the loads of all seeds, the least and the most."""
     found, wrong = {}, []
     for seed, linux in read_seeds().items():
-        taut = of_taut(seed, OFTEN)
+        taut = of_taut(seed)
         for case, runs in linux.items():
             found.setdefault(case, []).append(apart(runs, taut[case]))
             wrong += [f"seed {seed}, {line}" for line in judge_figures(case, runs, "taut", taut[case])]
     print("| queue | load | seeds | to the packet | drops, % | marks, % | mean wait, ms |")
     print("| --- " * 7 + "|")
-    for case in sorted(found, key=lambda case: (OFTEN.index(case[0]), LOADS.index(case[1]))):
+    for case in sorted(found, key=lambda case: (list(QDISCS).index(case[0]), LOADS.index(case[1]))):
         exact = sum(drops == marks == 0 for drops, marks, _ in found[case])
         ends = [[f"{round(end, 2) + 0.0:+.2f}" for end in (min(column), max(column))] for column in zip(*found[case])]
         cells = [" … ".join(dict.fromkeys(end)).replace("+0.00 … ", "0 … ") if end != ["+0.00"] * 2 else "0" for end in ends]
@@ -313,15 +314,15 @@ def of_linux(queue, load, folder, runs, core):
 
 
 def runs_of_linux(seed, queues, folder, taut):
-    """By case. Of a hundred means over few runs some are more than two standard errors off: those are made again, with more runs."""
+    """By case."""
     cases = [(queue, load) for queue in queues for load in LOADS if (folder / load).exists()]
     drawn = [case for case in cases if repeated(case, seed)]
     several = RUNS if seed == FIXED else RUNS_THERE
     made = lab.in_parallel([(of_linux, *case, folder, several if case in drawn else 1) for case in cases])
     linux = dict(zip(cases, made))
     missed = [case for case in drawn if list(judge_figures(case, linux[case], "taut", taut[case]))]
-    for case, more in zip(missed, lab.in_parallel([(of_linux, *case, folder, RUNS) for case in missed])):
-        linux[case] += more
+    for case, more in zip(missed, lab.in_parallel([(of_linux, *case, folder, RUNS_WHERE_APART) for case in missed])):
+        linux[case] = more
     return linux
 
 
@@ -382,7 +383,7 @@ def main():
     for seed in seeds or [FIXED]:
         if seeds:
             print(f"seed {seed}", flush=True)
-        wrong += compare(seed, os.environ.get("QUEUES", "").split() or (OFTEN if seeds else list(QDISCS)))
+        wrong += compare(seed, os.environ.get("QUEUES", "").split() or list(QDISCS))
     return lab.verdict(wrong)
 
 

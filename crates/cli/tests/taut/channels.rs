@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use serde_json::Value;
 
 use crate::devices::{PYTHONPATH, has_python};
-use crate::sessions::{ONE_AT_A_TIME, Running, for_a_while};
+use crate::sessions::{Running, beside_others, for_a_while};
 use crate::world::World;
 
 const PAGE: &str = include_str!("../../../../docs/devices.md");
@@ -94,7 +94,7 @@ fn joint(line: &Value) -> Option<f64> {
 
 #[test]
 fn the_robot_of_the_documentation_is_moved_and_spoken_to_by_lines_of_standard_input() {
-    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let _beside = beside_others();
     if !has_python() {
         return;
     }
@@ -130,7 +130,7 @@ fn the_robot_of_the_documentation_is_moved_and_spoken_to_by_lines_of_standard_in
 
 #[test]
 fn a_class_as_the_operators_device_moves_the_robot_and_ends_the_session_with_itself() {
-    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let _beside = beside_others();
     if !has_python() {
         return;
     }

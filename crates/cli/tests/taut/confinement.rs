@@ -266,7 +266,7 @@ fn the_button_outranks_its_session_as_it_must_where_that_never_lets_go_of_its_pr
 
 #[test]
 fn an_emulator_keeps_at_most_what_removes_its_namespaces_and_a_killed_one_is_cleared_away_by_the_next() {
-    let _alone = crate::sessions::ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let _alone = crate::sessions::alone();
     let named = (Namespace::named("taut-cli-kept-a"), Namespace::named("taut-cli-kept-b"));
     let (a, b) = match named {
         (Ok(a), Ok(b)) => (a, b),

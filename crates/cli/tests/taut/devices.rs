@@ -6,7 +6,7 @@ use serde_json::Value;
 use taut_core::{Duration, Time};
 use taut_io::Clock;
 
-use crate::sessions::{ONE_AT_A_TIME, Running, for_a_while, signal};
+use crate::sessions::{Running, beside_others, for_a_while, signal};
 use crate::world::World;
 
 const LIMITS: &str = "--position-limit=-1,-1,-1,1,1,1 --velocity-limit 5 --force-limit 20";
@@ -112,7 +112,7 @@ fn stopped(line: &Value) -> bool {
 
 #[test]
 fn a_robot_that_is_frozen_is_stopped_by_its_devices_lease_and_nothing_is_applied_without_a_resume() {
-    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let _beside = beside_others();
     let mut site = Site::new("frozen", &arm("sim"), LIMITS);
     site.moves();
     let before = site.log().len();
@@ -134,7 +134,7 @@ fn a_robot_that_is_frozen_is_stopped_by_its_devices_lease_and_nothing_is_applied
 
 #[test]
 fn a_robot_that_is_killed_leaves_a_device_that_stands() {
-    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let _beside = beside_others();
     let site = Site::new("killed", &arm("sim"), LIMITS);
     site.moves();
     let before = site.log().len();
@@ -148,7 +148,7 @@ fn a_robot_that_is_killed_leaves_a_device_that_stands() {
 
 #[test]
 fn a_robot_that_is_told_to_end_stops_its_device_first() {
-    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let _beside = beside_others();
     let Site { world, robot, operator } = Site::new("ended", &arm("sim"), LIMITS);
     assert_eq!(robot.end("-TERM").0, 0);
     let log = String::from_utf8(world.read("log")).unwrap();
@@ -159,7 +159,7 @@ fn a_robot_that_is_told_to_end_stops_its_device_first() {
 
 #[test]
 fn a_device_that_dies_is_said_so_and_its_robot_stands_whoever_resumes() {
-    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let _beside = beside_others();
     let mut site = Site::new("dies", &arm("sim"), LIMITS);
     site.moves();
     signal(site.pid(), "-KILL");
@@ -174,7 +174,7 @@ fn a_device_that_dies_is_said_so_and_its_robot_stands_whoever_resumes() {
 
 #[test]
 fn a_device_that_does_not_read_what_it_is_told_stops_its_robot_and_itself() {
-    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let _beside = beside_others();
     let mut site = Site::new("reads-not", &arm("sim"), LIMITS);
     site.moves();
     let before = site.log().len();
@@ -235,7 +235,7 @@ fn faulty(name: &str, does: &str) -> Option<Site> {
 
 #[test]
 fn a_device_that_writes_junk_stops_its_robot() {
-    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let _beside = beside_others();
     let Some(mut site) = faulty("junk", r#"link.send(b"\x1b[2J")"#) else { return };
     let failed = site.robot.wait_for("device_failed");
     assert!(failed["why"].as_str().unwrap().contains("what is no frame"), "{failed}");
@@ -244,7 +244,7 @@ fn a_device_that_writes_junk_stops_its_robot() {
 
 #[test]
 fn a_device_that_reads_but_does_not_say_where_it_is_stops_its_robot() {
-    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let _beside = beside_others();
     let Some(mut site) = faulty("silent", "continue") else { return };
     let failed = site.robot.wait_for("device_failed");
     assert!(failed["why"].as_str().unwrap().contains("where it is"), "{failed}");
@@ -253,7 +253,7 @@ fn a_device_that_reads_but_does_not_say_where_it_is_stops_its_robot() {
 
 #[test]
 fn a_device_that_hangs_is_ended_with_its_robot_whose_session_went_on_meanwhile() {
-    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let _beside = beside_others();
     let ignores = "signal.signal(signal.SIGTERM, signal.SIG_IGN); os.kill(os.getpid(), signal.SIGSTOP)";
     let Some(mut site) = faulty("hangs", ignores) else { return };
     let pid = String::from_utf8(site.world.read("pid")).unwrap();
@@ -272,7 +272,7 @@ fn a_device_that_hangs_is_ended_with_its_robot_whose_session_went_on_meanwhile()
 
 #[test]
 fn the_robot_in_c_of_the_documentation_is_moved_stops_when_it_is_killed_and_when_its_robot_is() {
-    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let _beside = beside_others();
     let world = World::new("device-c");
     world.write("device.c", include_str!("../../../../docs/examples/device.c"));
     let device = world.path("device");
@@ -305,7 +305,7 @@ fn the_robot_in_c_of_the_documentation_is_moved_stops_when_it_is_killed_and_when
 
 #[test]
 fn a_class_of_python_is_a_robot_and_another_one_an_input_whose_buttons_resume_and_stop_it() {
-    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let _beside = beside_others();
     if !has_python() {
         return;
     }
@@ -346,7 +346,7 @@ fn a_class_of_python_is_a_robot_and_another_one_an_input_whose_buttons_resume_an
 
 #[test]
 fn the_controllers_force_keeps_to_its_limit_and_the_arms_own_speed_is_told() {
-    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let _beside = beside_others();
     let limits = "--position-limit=-1,-1,-1,1,1,1 --velocity-limit 5 --force-limit 3";
     let mut site = Site::new("force", &arm("sim:wall"), limits);
     // The hand presses on the wall, and its controller would push with more.

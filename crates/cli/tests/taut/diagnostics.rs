@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 
 use serde_json::Value;
 
-use crate::sessions::{ONE_AT_A_TIME, Running};
+use crate::sessions::{Running, beside_others};
 use crate::world::{Ended, World, ended};
 
 /// A robot that ends with this test, and an operator's session with it.
@@ -42,7 +42,7 @@ fn lines(ended: &Ended) -> Vec<Value> {
 
 #[test]
 fn both_ends_write_the_trace_of_their_connection_record_by_record() {
-    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let _beside = beside_others();
     for transport in ["quic", "mpquic"] {
         let site = Site::new("qlog", transport, "--qlog there");
         let told = site.operate("--qlog here/new --json");
@@ -76,7 +76,7 @@ fn both_ends_write_the_trace_of_their_connection_record_by_record() {
 
 #[test]
 fn what_happens_inside_is_told_only_when_somebody_asks() {
-    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let _beside = beside_others();
     let mut site = Site::new("log", "quic", "--log taut_session=info,taut_io=info");
     let silent = site.operate("--json");
     assert!(lines(&silent).iter().all(|line| line["event"] != "log"), "{silent:?}");
@@ -131,7 +131,7 @@ fn get(address: &str, path: &str) -> String {
 
 #[test]
 fn the_newest_report_is_told_over_http_to_prometheus_and_as_json() {
-    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let _beside = beside_others();
     let world = World::new("metrics");
     // Two that nobody uses just now.
     let free = || std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();

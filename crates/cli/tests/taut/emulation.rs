@@ -9,7 +9,7 @@ use taut_netlab::Namespace;
 
 use crate::devices::has_python;
 use crate::keyboard::PERSON;
-use crate::sessions::{ONE_AT_A_TIME, Running};
+use crate::sessions::{Running, alone};
 use crate::world::{World, ended};
 
 const TEN_MS: &str = r#"title = "ten milliseconds each way"
@@ -50,7 +50,7 @@ fn inside(namespace: &Namespace, command: &Command) -> Command {
 #[test]
 fn ten_milliseconds_each_way_are_a_round_trip_of_twenty() {
     let Some((a, b)) = namespaces() else { return };
-    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let _alone = alone();
     let world = World::new("emulation");
     world.write("wire.toml", TEN_MS);
     let between = format!("{},{}", a.name().unwrap(), b.name().unwrap());
@@ -122,7 +122,7 @@ fn send_frames(socket: &UdpSocket, to: &str, frames: u32) {
 #[test]
 fn a_queue_and_a_gate_of_the_command_line_drop_whole_frames() {
     let Some((a, b)) = namespaces() else { return };
-    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let _alone = alone();
     let world = World::new("emulation-gate");
     let between = format!("{},{}", a.name().unwrap(), b.name().unwrap());
     let shaping = "--queue codel --gate aimd3 --video udp:5006";
@@ -145,7 +145,7 @@ fn a_queue_and_a_gate_of_the_command_line_drop_whole_frames() {
 #[test]
 fn where_no_namespaces_are_named_two_are_there_until_it_ends() {
     let Some(_able) = namespaces() else { return };
-    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let _alone = alone();
     let world = World::new("emulation-own");
     let ended = world.taut(&format!("emulate {NARROW} --queue cake --gate aimd3 --for 300ms"));
     assert_eq!(ended.status, 0, "{ended:?}");
@@ -170,7 +170,7 @@ fn a_queue_or_a_gate_that_is_none_is_refused_with_what_there_is() {
 
 #[test]
 fn without_root_a_session_goes_through_a_relay() {
-    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let _alone = alone();
     let world = World::new("emulation-relay");
     world.write(
         "wire.toml",
@@ -220,7 +220,7 @@ fn what_is_no_relay_says_how_it_is_written() {
 
 #[test]
 fn a_demonstration_runs_by_itself_and_says_what_the_network_did() {
-    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let _alone = alone();
     let world = World::new("demo");
     for network in ["lte", "wifi"] {
         let ended = world.taut(&format!("demo --network {network} --script --for 2s --json"));
@@ -245,7 +245,7 @@ fn a_demonstration_runs_by_itself_and_says_what_the_network_did() {
 
 #[test]
 fn a_demonstration_is_driven_by_keys_and_ends_by_one() {
-    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let _alone = alone();
     if !has_python() {
         return;
     }

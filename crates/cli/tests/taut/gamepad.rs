@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Write;
 use std::process::Command;
 
-use crate::sessions::{ONE_AT_A_TIME, Running, for_a_while};
+use crate::sessions::{Running, beside_others, for_a_while};
 use crate::world::World;
 
 /// A report of one change, as a gamepad's driver writes it.
@@ -23,7 +23,7 @@ const STICK: u16 = 3;
 
 #[test]
 fn a_gamepad_moves_a_robot_that_runs_while_its_clutch_is_held_and_stops_it_when_it_is_lost() {
-    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let _beside = beside_others();
     let world = World::new("gamepad");
     if !Command::new("mkfifo").arg(world.path("pad")).status().is_ok_and(|status| status.success()) {
         return println!("skipped: there is no mkfifo");
@@ -75,7 +75,7 @@ fn a_gamepad_moves_a_robot_that_runs_while_its_clutch_is_held_and_stops_it_when_
 
 #[test]
 fn a_spacemouse_moves_a_robot_while_its_left_button_is_held_and_stops_it_with_the_right_one() {
-    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let _beside = beside_others();
     let world = World::new("spacemouse");
     if !Command::new("mkfifo").arg(world.path("cap")).status().is_ok_and(|status| status.success()) {
         return println!("skipped: there is no mkfifo");

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::sessions::{ONE_AT_A_TIME, Running};
+use crate::sessions::{Running, beside_others};
 use crate::world::{SCENARIO, World};
 
 const PAGES: &str =
@@ -146,7 +146,7 @@ fn every_key_of_a_run_and_of_a_campaign_is_explained() {
 
 #[test]
 fn every_line_of_operator_and_robot_is_explained() {
-    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let _beside = beside_others();
     let world = World::new("json-session");
     let identity = |who: &str| world.taut(&format!("identity --path {who}")).out.trim().to_owned();
     let (robot_id, one) = (identity("robot"), identity("one"));

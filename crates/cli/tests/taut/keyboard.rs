@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use crate::devices::has_python;
-use crate::sessions::{ONE_AT_A_TIME, Running};
+use crate::sessions::{Running, beside_others};
 use crate::world::{World, ended};
 
 /// A person at a terminal of their own: presses r until the robot may have moved, holds w, then ends by q or a signal. Prints what is left of
@@ -41,7 +41,7 @@ print("as it was")
 
 #[test]
 fn keys_move_the_robot_from_where_it_is_and_the_terminal_is_as_it_was_whatever_ends_it() {
-    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let _beside = beside_others();
     if !has_python() {
         return;
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::sessions::{ONE_AT_A_TIME, Running};
+use crate::sessions::{Running, alone};
 use crate::world::{World, ended};
 
 /// 8 Mbit/s, losses in bursts of 4 messages, 2 % of all, and 12 ms each way.
@@ -26,7 +26,7 @@ traffic = { cbr = { rate = "1Mbit", packet = "150B" } }
 
 #[test]
 fn a_link_is_measured_through_a_relay_and_what_is_written_can_be_simulated() {
-    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let _alone = alone();
     let world = World::new("probe");
     world.write("wire.toml", LOSSY);
     let identity = |who: &str| world.taut(&format!("identity --path {who}")).out.trim().to_owned();
@@ -76,7 +76,7 @@ fn a_link_is_measured_through_a_relay_and_what_is_written_can_be_simulated() {
 #[test]
 #[expect(clippy::disallowed_methods, reason = "a probe measures in real time")]
 fn a_robot_answers_probes_while_nobody_has_it() {
-    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let _alone = alone();
     let world = World::new("probe-robot");
     let mut robot = Running::start(
         world.command("robot --listen 127.0.0.1:0 --probe 127.0.0.1:0 --transport udp --plaintext --json"),

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::sessions::{ONE_AT_A_TIME, Running};
+use crate::sessions::{Running, beside_others};
 use crate::world::{World, ended};
 
 /// A robot that ends with this test, and an operator's session with it.
@@ -56,7 +56,7 @@ fn of<'a>(events: &'a [Value], name: &str) -> Vec<&'a Value> {
 
 #[test]
 fn both_ends_record_what_they_say_that_they_sent_and_received() {
-    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let _beside = beside_others();
     let site = Site::new("both", "--record robot.mcap");
     let told = ended(
         site.world
@@ -93,7 +93,7 @@ fn both_ends_record_what_they_say_that_they_sent_and_received() {
 
 #[test]
 fn a_recorded_session_is_an_input() {
-    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let _beside = beside_others();
     let site = Site::new("again", "");
     let run = |more: &str| {
         let told = ended(site.world.command(&format!("{} {more}", site.operator)).output().unwrap());
@@ -131,7 +131,7 @@ fn refused(events: &[Value]) -> u64 {
 
 #[test]
 fn what_was_written_is_read_after_a_kill_and_finished_at_the_next_start() {
-    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let _beside = beside_others();
     let site = Site::new("killed", "");
     let recorded = format!("{} --record operator.mcap", site.operator);
     let mut operator = Running::start(site.world.command(&recorded));
@@ -168,7 +168,7 @@ fn what_was_written_is_read_after_a_kill_and_finished_at_the_next_start() {
 
 #[test]
 fn old_files_make_room_for_new_ones() {
-    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let _beside = beside_others();
     let site = Site::new("limit", "");
     let command = format!("{} --messages 6000 --rate 2000 --record o.mcap --record-limit 1MB", site.operator);
     let told = ended(site.world.command(&command).output().unwrap());
@@ -207,7 +207,7 @@ fn a_full_disk_ends_the_recording_and_not_the_session() {
 
 /// Records into `file` after `before` in a shell, until `why`.
 fn it_ends_and_the_session_does_not(name: &str, before: &str, file: &str, why: &str) {
-    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let _beside = beside_others();
     let site = Site::new(name, "");
     let taut = site.world.command(&format!("{} --messages 4000 --record {file}", site.operator));
     let script = format!(
@@ -256,7 +256,7 @@ fn what_cannot_be_recorded_is_said_before_anything_moves() {
 
 #[test]
 fn a_recorded_session_is_replayed_over_another_network() {
-    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let _beside = beside_others();
     let site = Site::new("elsewhere", "--record robot.mcap");
     let told = ended(
         site.world

@@ -3,8 +3,8 @@
 use std::io::{BufRead, BufReader, Lines, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, ChildStdout, Command, Stdio};
-use std::sync::Mutex;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -13,8 +13,17 @@ use crate::world::{Ended, World, ended};
 
 const TRANSPORTS: [&str; 8] = ["quic", "udp", "tcp", "sctp", "dccp", "etp", "mtip", "mpquic"];
 
-/// What is timed does not run beside what is timed.
-pub(crate) static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+static TIMED: RwLock<()> = RwLock::new(());
+
+/// What is timed does not run beside any other session.
+pub(crate) fn alone() -> RwLockWriteGuard<'static, ()> {
+    TIMED.write().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Where a session is late it is still as it should be.
+pub(crate) fn beside_others() -> RwLockReadGuard<'static, ()> {
+    TIMED.read().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// A process of a session. It is killed with its test.
 pub(crate) struct Running {
@@ -153,7 +162,7 @@ fn last(ended: &Ended) -> Value {
 
 #[test]
 fn every_transport_delivers_everything_on_loopback() {
-    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let _alone = alone();
     for transport in TRANSPORTS {
         let site = Site::new("all", transport);
         let reliable = if matches!(transport, "quic" | "tcp" | "sctp") { "--reliable" } else { "" };
@@ -186,7 +195,7 @@ fn every_transport_delivers_everything_on_loopback() {
 /// Needs root, and a kernel that does not answer for DCCP itself.
 #[test]
 fn dccp_in_ip_packets_of_its_own_carries_one_session_after_another() {
-    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let _beside = beside_others();
     let world = World::new("session-raw");
     let mut robot = Running::start(
         world.command("robot --listen 127.0.0.1:6511 --transport dccp --raw --plaintext --json"),
@@ -208,7 +217,7 @@ fn dccp_in_ip_packets_of_its_own_carries_one_session_after_another() {
 /// In the clear nobody can tell a new operator from the old one at another address, which says no goodbye when it is killed.
 #[test]
 fn in_the_clear_an_operator_follows_one_that_was_killed() {
-    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let _beside = beside_others();
     let world = World::new("session-clear");
     for transport in ["udp", "etp", "sctp", "tcp"] {
         let mut robot = Running::start(
@@ -228,7 +237,7 @@ fn in_the_clear_an_operator_follows_one_that_was_killed() {
 
 #[test]
 fn strangers_and_a_second_operator_are_refused_and_the_session_goes_on() {
-    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let _beside = beside_others();
     for transport in ["quic", "tcp", "udp", "mpquic"] {
         let site = Site::new("strangers", transport);
         let mut first = site.start("one", "");
@@ -266,7 +275,7 @@ fn strangers_and_a_second_operator_are_refused_and_the_session_goes_on() {
 
 #[test]
 fn a_robot_says_who_was_refused_and_from_where() {
-    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let _beside = beside_others();
     for transport in TRANSPORTS {
         let mut site = Site::new("who", transport);
         let id = site.world.taut("identity --path stranger").out.trim().to_owned();
@@ -286,7 +295,7 @@ fn a_robot_says_who_was_refused_and_from_where() {
 
 #[test]
 fn over_every_transport_a_robot_that_is_taken_tells_that_another_operator_asks() {
-    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let _beside = beside_others();
     for transport in TRANSPORTS {
         let mut site = Site::new("taken", transport);
         let mut first = site.start("one", "");
@@ -308,7 +317,7 @@ fn fingerprint(world: &World) -> String {
 
 #[test]
 fn an_emergency_stop_is_acknowledged_and_holds_until_resume() {
-    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let _beside = beside_others();
     for transport in TRANSPORTS {
         let mut site = Site::new("emergency", transport);
         let mut operator = site.start("one", "--commands");
@@ -341,7 +350,7 @@ pub(crate) fn for_a_while(ms: u64) {
 
 #[test]
 fn nobody_but_a_person_resumes_after_an_emergency_stop() {
-    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let _beside = beside_others();
     let mut site = Site::new("latched", "udp");
     let mut operator = site.start("one", "--commands --resume always");
     operator.wait_for("resumed");
@@ -387,7 +396,7 @@ fn nobody_but_a_person_resumes_after_an_emergency_stop() {
 
 #[test]
 fn the_button_beside_the_robot_is_released_there() {
-    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let _beside = beside_others();
     let mut site = Site::new("button", "quic");
     let mut operator = site.start("one", "--commands");
     operator.wait_for("resumed");
@@ -405,7 +414,7 @@ fn the_button_beside_the_robot_is_released_there() {
 
 #[test]
 fn a_robot_whose_operator_vanishes_stops_by_its_watchdog() {
-    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let _beside = beside_others();
     for transport in TRANSPORTS {
         let mut site = Site::with_watchdog("vanishes", transport, "300ms");
         let mut operator = site.start("one", "");
@@ -425,7 +434,7 @@ fn a_robot_whose_operator_vanishes_stops_by_its_watchdog() {
 
 #[test]
 fn over_several_paths_a_session_runs_and_the_watchdog_stops_a_robot_on_a_path_of_its_own() {
-    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let _alone = alone();
     for (transport, policy) in
         [("mtip", "all"), ("mtip", "deadline"), ("mpquic", "fail-over"), ("mpquic", "all")]
     {
@@ -461,7 +470,7 @@ fn over_several_paths_a_session_runs_and_the_watchdog_stops_a_robot_on_a_path_of
 
 #[test]
 fn a_robot_that_stops_answering_is_said_so_within_its_watchdog_and_again_when_it_answers() {
-    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let _beside = beside_others();
     let site = Site::with_watchdog("silent", "udp", "300ms");
     let mut operator = site.start("one", "--every 50ms");
     operator.wait_for("resumed");
@@ -482,7 +491,7 @@ fn a_robot_that_stops_answering_is_said_so_within_its_watchdog_and_again_when_it
 
 #[test]
 fn a_session_that_is_lost_is_summed_up_all_the_same() {
-    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let _beside = beside_others();
     let site = Site::new("lost", "tcp");
     let mut operator = site.start("one", "");
     operator.wait_for("status");
@@ -496,7 +505,7 @@ fn a_session_that_is_lost_is_summed_up_all_the_same() {
 
 #[test]
 fn a_second_signal_writes_nothing_for_a_terminal_where_there_is_no_view() {
-    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let _beside = beside_others();
     let mut site = Site::new("twice", "udp");
     let pid = site.robot.child.id();
     // Two of a kind are one while nobody has looked.
@@ -621,7 +630,7 @@ fn an_identity_is_made_once_for_its_owner_alone() {
 
 #[test]
 fn a_recording_is_played_once_and_ends_the_session() {
-    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let _beside = beside_others();
     let site = Site::new("trace", "udp");
     let rows: String = (0..300).map(|ms| format!("{ms},{}\n", f64::from(ms) * 1e-4)).collect();
     site.world.write("hand.csv", format!("time_ms,leader_position_x_m\n{rows}"));
@@ -643,7 +652,7 @@ fn a_recording_is_played_once_and_ends_the_session() {
 
 #[test]
 fn the_terminal_is_as_it_was_when_a_signal_ends_the_view() {
-    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let _beside = beside_others();
     let site = Site::new("terminal", "udp");
     let Site { world, address, robot_id, .. } = &site;
     let pid = world.path("pid").display().to_string();

@@ -5,7 +5,7 @@ use std::process::{Child, Command};
 
 use serde_json::Value;
 
-use crate::sessions::{ONE_AT_A_TIME, Running};
+use crate::sessions::{Running, alone};
 use crate::world::World;
 
 const LOSSY: &str = r#"title = "twenty milliseconds each way, and one percent lost"
@@ -37,7 +37,7 @@ fn skipped(world: &World) -> bool {
 
 /// What the operator saw within so many states, and its last line.
 fn watched(name: &str, network: Option<&str>, source: &str) -> Option<(Value, Value)> {
-    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let _alone = alone();
     let world = World::new(name);
     if skipped(&world) {
         return None;

@@ -355,10 +355,10 @@ fn whatever_the_delays_the_deadline_scheduler_is_about_as_good_as_every_path() {
         ("a deadline of 12 ms", |text| text.replace("\"15ms\"", "\"12ms\"")),
     ];
     for (name, change) in changes {
-        let Some(ours) = under("deadline", "d congestion", 1..=10, change) else { return };
-        let all = under("MTIP-A", "d congestion", 1..=10, change).expect("the recordings are there");
-        // 0.05 points, and what ten seeds of each leave open.
-        assert!(ours.0 >= all.0 - 0.05 - 0.1 && ours.1 < 1.95, "{name}: {ours:?}, {all:?}");
+        let Some(ours) = under("deadline", "d congestion", 1..=4, change) else { return };
+        let all = under("MTIP-A", "d congestion", 1..=4, change).expect("the recordings are there");
+        // 0.05 points, and what four seeds of each leave open.
+        assert!(ours.0 >= all.0 - 0.05 - 0.16 && ours.1 < 1.95, "{name}: {ours:?}, {all:?}");
     }
 }
 

@@ -23,7 +23,7 @@ fn all() -> Vec<PathBuf> {
 }
 
 /// Of one scenario, about so many variants are run.
-const MOST_VARIANTS: usize = 100;
+const MOST_VARIANTS: usize = 40;
 
 /// As `--set` has it, after every variant's own settings.
 fn shortened(scenario: &Scenario) -> Scenario {

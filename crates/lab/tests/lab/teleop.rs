@@ -153,22 +153,20 @@ fn a_seed_gives_the_same_session_and_another_seed_another() {
 #[test]
 fn an_emergency_stop_takes_a_round_trip_and_a_millisecond_through_full_queues_over_every_transport() {
     for (name, scenario) in shipped("teleop/emergency.toml") {
-        for seed in 1..=2 {
-            let result = run(&scenario, Seed::new(seed), &mut |_| ()).unwrap();
-            assert_eq!(result.conservation.violations, Vec::<String>::new(), "{name}");
-            let presses = &teleop(&result).emergencies;
-            assert_eq!(presses.len(), 3, "{name}");
-            for press in presses {
-                assert!(press.waiting >= 1_990, "{name}: the normal queue is full: {press:?}");
-                assert!(press.stopped_ms < press.acknowledged_ms, "{name}: {press:?}");
-                assert!(press.added_ms().is_some_and(|ms| ms <= 1.0), "{name}: {press:?}");
-            }
-            assert!(result.verdict.met && result.verdict.limits.len() == 1, "{name}: {:?}", result.verdict);
-            let there = result.links.iter().find(|link| link.name.starts_with("there")).unwrap();
-            // A stopped robot is sent nothing, four seconds of fourteen.
-            let busy = if name.starts_with("others") { 0.8 } else { 0.5 };
-            assert!(there.utilisation > Some(busy), "{name}: {there:?}");
+        let result = run(&scenario, Seed::new(1), &mut |_| ()).unwrap();
+        assert_eq!(result.conservation.violations, Vec::<String>::new(), "{name}");
+        let presses = &teleop(&result).emergencies;
+        assert_eq!(presses.len(), 3, "{name}");
+        for press in presses {
+            assert!(press.waiting >= 1_990, "{name}: the normal queue is full: {press:?}");
+            assert!(press.stopped_ms < press.acknowledged_ms, "{name}: {press:?}");
+            assert!(press.added_ms().is_some_and(|ms| ms <= 1.0), "{name}: {press:?}");
         }
+        assert!(result.verdict.met && result.verdict.limits.len() == 1, "{name}: {:?}", result.verdict);
+        let there = result.links.iter().find(|link| link.name.starts_with("there")).unwrap();
+        // A stopped robot is sent nothing, four seconds of fourteen.
+        let busy = if name.starts_with("others") { 0.8 } else { 0.5 };
+        assert!(there.utilisation > Some(busy), "{name}: {there:?}");
     }
 }
 

@@ -42,7 +42,7 @@ pub(crate) const CASES: &[Case] = &[
     served("prio-codel", |_| {
         let mut prio =
             Prio::new(vec![Codel::default().into(), Codel::default().into(), Codel::default().into()], 1);
-        for (dscp, band) in [(46, 0), (34, 2)] {
+        for (dscp, band) in [(46, 0), (18, 2), (34, 2)] {
             prio = prio.class(dscp, band);
         }
         prio.into()
@@ -94,8 +94,8 @@ impl Case {
     /// The same for a load that is drawn. Those fill CAKE's memory, and from then on its BLUE draws who is dropped; and CoDel under
     /// unequal flows never forgets a tick of its clock.
     pub(crate) fn seeds_under_drawn(&self, load: &str) -> std::ops::RangeInclusive<u64> {
-        let drawn =
-            self.name.starts_with("cake") || self.name == "pie" || (self.name, load) == ("codel", "flows");
+        let clocked = ["codel", "codel-ecn", "prio-codel"].contains(&self.name) && load == "flows";
+        let drawn = self.name.starts_with("cake") || self.name == "pie" || clocked;
         if drawn { 1..=20 } else { self.seeds() }
     }
 
