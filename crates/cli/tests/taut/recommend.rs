@@ -48,6 +48,22 @@ fn the_recommendation_comes_first_then_why_then_the_commands_behind_it() {
 }
 
 #[test]
+fn what_is_touched_has_a_control_law_in_the_commands_and_a_stiffness() {
+    let world = World::new("recommend-law");
+    let asked = "recommend --touch wall --rtt 40ms";
+    let told = world.good(&format!("{asked} --strict"));
+    assert_eq!(told.matches(" --law wave").count(), 2, "{told}");
+    let json: Value = serde_json::from_str(&world.good(&format!("{asked} --json"))).unwrap();
+    let laws = &json["laws"];
+    let felt = laws["laws"][1]["felt_n_m"].as_f64().unwrap();
+    assert!(laws["taken"] == "wave" && (600.0..800.0).contains(&felt), "{laws}");
+    let need = |limits: &str| -> Value {
+        serde_json::from_str(&world.good(&format!("recommend --rtt 40ms --limits {limits} --json"))).unwrap()
+    };
+    assert_eq!(need("tr22847_stationary")["need"]["budget_ms"], 100.0);
+}
+
+#[test]
 fn between_measured_points_it_says_so_and_measures_this_very_network_when_asked() {
     let world = World::new("recommend-measure");
     let asked = "recommend --rtt 130ms --loss 0.4% --rate 5Mbit --reliable --budget 300ms --jitter-budget 1s";
