@@ -88,7 +88,7 @@ impl Touching {
     /// Presses and leads where there is no theory: 40 s and more in virtual time for each wall and grip. The same on every machine.
     pub fn advise(&self) -> LawAdvice {
         let base = Scenario::parse("map", BASE).ok().and_then(|base| base.teleop);
-        let teleop = base.expect("the map's base is a session, and a test reads it");
+        let teleop = base.expect("the map's base is a session, and its test reads it");
         let wave = WaveSpec::default();
         let mut laws = vec![self.position_force(teleop.period)];
         let simulated = [LawSpec::Wave(wave), LawSpec::Tdpa(TdpaSpec::default())];
@@ -206,10 +206,12 @@ impl Touching {
         let most = felt(first);
         let why = match self.thing {
             Some(thing) => format!(
-                "{whole} does not keep the {what} calm in every grip; of those that do it shows most, {most:.0} of {:.0} N/m",
+                "{whole} does not keep the {what} calm in every grip; of those that do it shows most, to a tenth: {most:.0} of {:.0} N/m",
                 shown(thing.surface())
             ),
-            None => format!("of what each law keeps calm in every grip, it shows most: {most:.0} N/m"),
+            None => {
+                format!("of what each law keeps calm in every grip, it shows most, to a tenth: {most:.0} N/m")
+            }
         };
         (Some(first.law.clone()), why)
     }

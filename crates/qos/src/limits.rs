@@ -258,9 +258,9 @@ mod tests {
                 (other, Some(Limits { delay: usual[0].unwrap().delay, ..haptic })),
                 (&usual[1..], usual[0])
             );
-            haptic.delay.as_millis_f64()
+            haptic.delay.to_string()
         });
-        assert_eq!(delays, [30.0, 20.0, 100.0, 7.5, 18.0, 36.0]);
+        assert_eq!(delays, ["30ms", "20ms", "100ms", "7.5ms", "18ms", "36ms"]);
     }
 
     #[test]

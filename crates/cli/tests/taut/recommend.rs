@@ -29,7 +29,7 @@ set = { "teleop.transport" = "quic", "teleop.reliable" = true }
 #[test]
 fn the_recommendation_comes_first_then_why_then_the_commands_behind_it() {
     let world = World::new("recommend");
-    let told = world.good("recommend --haptic --loss 1% --rtt 40ms");
+    let told = world.good("recommend --loss 1% --rtt 40ms");
     let at = |text: &str| told.find(text).unwrap_or_else(|| panic!("{text} is not in\n{told}"));
     let order = [
         "Take ",
@@ -40,8 +40,7 @@ fn the_recommendation_comes_first_then_why_then_the_commands_behind_it() {
         "taut run scenarios/recommend/",
     ];
     assert!(order.map(at).is_sorted(), "{told}");
-    let json: Value =
-        serde_json::from_str(&world.good("recommend --haptic --loss 1% --rtt 40ms --json")).unwrap();
+    let json: Value = serde_json::from_str(&world.good("recommend --loss 1% --rtt 40ms --json")).unwrap();
     let name = json["choice"]["name"].as_str().unwrap();
     assert!(told.contains(&format!("Take {name}")), "{told}");
     assert!(json["choice"]["delay_ms"].as_f64().unwrap() <= 30.0);
