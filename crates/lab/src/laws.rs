@@ -3,7 +3,7 @@
 //! Position–force has a theory, the margin of its loop ([`Touch::critical_stiffness`]), and shows all of a thing. Waves have one where
 //! nothing is lost and every message takes as long: they are passive, so that all is calm, and show k/(1 + kT/(2b)) of it
 //! ([`shown_by_waves`]). What has none, time-domain passivity, and waves over a line that loses or jitters, is pressed as the
-//! [map](crate::map) presses, to a fifth, and [led](crate::transparency) at 0.5 Hz. Walls and grips are the map's.
+//! [`map`] presses, to a fifth, and [led](crate::transparency) at 0.5 Hz. Walls and grips are the map's.
 
 use std::fmt;
 

@@ -126,3 +126,34 @@ pub(crate) fn touched(teleop: &Teleop, time: Duration, line: Line, seed: Seed) -
     }
     control.to_result(teleop)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is delivered when, of one number a period.
+    fn delivered(spread: usize) -> Vec<(u64, u64)> {
+        let mut under_way = UnderWay::new(10, spread, Seed::new(1).stream("late"));
+        let pass = |number: u64| {
+            under_way.push((number % 7 != 0).then_some(number));
+            under_way.pop().map(|delivered| (number, delivered))
+        };
+        (0..10_000).filter_map(pass).collect()
+    }
+
+    #[test]
+    fn a_line_without_spread_delivers_all_that_is_not_lost_after_its_delay() {
+        let delivered = delivered(0);
+        assert!(delivered.iter().all(|(at, number)| at - number == 10 && number % 7 != 0));
+        assert_eq!(delivered.len(), (0..9_990).filter(|number| number % 7 != 0).count());
+    }
+
+    #[test]
+    fn a_line_with_spread_is_late_by_up_to_it_and_delivers_nothing_that_was_overtaken() {
+        let delivered = delivered(4);
+        assert!(delivered.is_sorted_by_key(|(_, number)| *number));
+        let late = |periods: u64| delivered.iter().any(|(at, number)| at - number == 10 + periods);
+        assert_eq!([0, 1, 2, 3, 4, 5].map(late), [true, true, true, true, true, false]);
+        assert!((3_000..8_000).contains(&delivered.len()), "{}", delivered.len());
+    }
+}
