@@ -25,6 +25,7 @@ pub fn plan(plan: &Plan) -> Result<Planned, SharedLinkError> {
     let laws = plan.touch.map(|thing| {
         let touching = Touching {
             round_trips: prediction.round_trips(plan.delay),
+            period: plan.period,
             jitter: Duration::from_secs_f64(prediction.jitter_max_s.unwrap_or_default()),
             loss: Probability::from_fraction(prediction.loss.unwrap_or_default()).unwrap_or_default(),
             thing: Some(thing),

@@ -17,6 +17,8 @@ use crate::run::line::Line;
 use crate::scenario::{Environment, LawSpec, Scenario, Surface, TdpaSpec, Teleop, WaveSpec};
 use crate::transparency;
 
+/// What is simulated costs the more the shorter the period is.
+const PERIODS: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(50)];
 /// Laws that show less than this part more than another are alike.
 const ALIKE: f64 = 0.1;
 
@@ -25,6 +27,8 @@ const ALIKE: f64 = 0.1;
 pub struct Touching {
     /// The network's shortest and longest round trip.
     pub round_trips: [Duration; 2],
+    /// From one state, and one force, to the next; taken as 1 to 50 ms.
+    pub period: Duration,
     /// By so much consecutive messages are late by chance, each way.
     pub jitter: Duration,
     /// Of the messages, each way.
@@ -88,7 +92,8 @@ impl Touching {
     /// Presses and leads where there is no theory: 40 s and more in virtual time for each wall and grip. The same on every machine.
     pub fn advise(&self) -> LawAdvice {
         let base = Scenario::parse("map", BASE).ok().and_then(|base| base.teleop);
-        let teleop = base.expect("the map's base is a session, and its test reads it");
+        let base = base.expect("the map's base is a session, and its test reads it");
+        let teleop = Teleop { period: self.period.clamp(PERIODS[0], PERIODS[1]), ..base };
         let wave = WaveSpec::default();
         let mut laws = vec![self.position_force(teleop.period)];
         let simulated = [LawSpec::Wave(wave), LawSpec::Tdpa(TdpaSpec::default())];
@@ -273,6 +278,7 @@ mod tests {
     fn touching(ms: u64, thing: Thing) -> Touching {
         Touching {
             round_trips: [Duration::from_millis(ms); 2],
+            period: PERIODS[0],
             jitter: Duration::ZERO,
             loss: Probability::default(),
             thing: Some(thing),

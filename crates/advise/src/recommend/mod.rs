@@ -82,6 +82,7 @@ impl Recommendation {
             let lost = choice.lost_percent.max(choice.feedback_lost_percent) / 100.0;
             let touching = Touching {
                 round_trips: [self.need.network.one_way_ms, choice.delay_ms?].map(|way| ms(2.0 * way)),
+                period: tree::PERIOD,
                 jitter: ms(choice.jitter_ms?),
                 loss: Probability::from_fraction(lost).ok()?,
                 thing: self.need.touch,

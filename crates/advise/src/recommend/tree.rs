@@ -25,7 +25,7 @@ struct Answer {
 }
 
 /// Between two states in all that was measured.
-const PERIOD: Duration = Duration::from_millis(1);
+pub(super) const PERIOD: Duration = Duration::from_millis(1);
 
 type Question = (&'static str, String, fn(&Need, &Estimate) -> Answer);
 

@@ -135,7 +135,7 @@ mod tests {
     fn delivered(spread: usize) -> Vec<(u64, u64)> {
         let mut under_way = UnderWay::new(10, spread, Seed::new(1).stream("late"));
         let pass = |number: u64| {
-            under_way.push((number % 7 != 0).then_some(number));
+            under_way.push((!number.is_multiple_of(7)).then_some(number));
             under_way.pop().map(|delivered| (number, delivered))
         };
         (0..10_000).filter_map(pass).collect()
@@ -144,8 +144,8 @@ mod tests {
     #[test]
     fn a_line_without_spread_delivers_all_that_is_not_lost_after_its_delay() {
         let delivered = delivered(0);
-        assert!(delivered.iter().all(|(at, number)| at - number == 10 && number % 7 != 0));
-        assert_eq!(delivered.len(), (0..9_990).filter(|number| number % 7 != 0).count());
+        assert!(delivered.iter().all(|(at, number)| at - number == 10 && !number.is_multiple_of(7)));
+        assert_eq!(delivered.len(), (0..9_990u64).filter(|number| !number.is_multiple_of(7)).count());
     }
 
     #[test]
