@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use pyo3::prelude::*;
 use taut_advise::evidence::Evidence;
+use taut_advise::plan::plan as planned;
 use taut_advise::recommend::{Question, recommend as decide};
 use taut_agent::{OperatorDevice, RobotDevice};
 use taut_core::Seed;
@@ -88,9 +89,10 @@ pub(crate) fn parsed(settings: &[String]) -> Result<Vec<Setting>, String> {
 
 /// What the model says of a plan: the JSON of `taut plan --json`, from what was asked as JSON.
 #[pyfunction]
-pub(crate) fn plan(asked: &str) -> PyResult<Vec<u8>> {
-    let plan: Plan = serde_json::from_str(asked).map_err(wrong_option)?;
-    plan.predict().map_err(|why| SettingError::new_err(why.to_string())).and_then(|said| json(&said))
+pub(crate) fn plan(py: Python<'_>, asked: &str) -> PyResult<Vec<u8>> {
+    let asked: Plan = serde_json::from_str(asked).map_err(wrong_option)?;
+    let said = py.detach(|| planned(&asked));
+    said.map_err(|why| SettingError::new_err(why.to_string())).and_then(|said| json(&said))
 }
 
 /// Which transport: the JSON of `taut recommend --json`, in the same way.
@@ -100,7 +102,7 @@ pub(crate) fn recommend(py: Python<'_>, asked: &str) -> PyResult<Vec<u8>> {
     let need = question.need(str::to_owned).map_err(SettingError::new_err)?;
     py.detach(|| {
         let evidence = Evidence::shipped().map_err(|why| Error::new_err(why.to_string()))?;
-        json(&decide(&evidence, &need))
+        json(&decide(&evidence, &need).with_laws())
     })
 }
 

@@ -1,7 +1,8 @@
 //! Recommendations, from evidence made up for the purpose.
 
 use taut_advise::evidence::{Carrier, Condition, Evidence, EvidenceSet, Figures, Point, Way};
-use taut_advise::recommend::{Need, Os, Security, recommend, recommendation_text};
+use taut_advise::recommend::{Need, Os, Recommendation, Security, recommend, recommendation_text};
+use taut_lab::laws::LawAdvice;
 use taut_qos::touch::Thing;
 
 fn carrier(transport: &str, reliable: bool) -> Carrier {
@@ -218,15 +219,16 @@ fn what_is_no_matter_of_figures_is_asked_first() {
 
 #[test]
 fn what_is_touched_is_a_need_that_30_ms_do_not_answer() {
-    let touching = |thing| recommend(&evidence(), &Need { touch: Some(thing), ..need(0.0, 20.0) });
-    let spring = touching(Thing::Spring);
+    let wall = recommend(&evidence(), &Need { touch: Some(Thing::Wall), ..need(0.0, 20.0) });
+    let told = recommendation_text(&wall);
+    assert!(told.contains("\n  wall: RATTLES; ") && told.contains("--law wave"), "{told}");
+    let laws = wall.laws.as_ref().unwrap();
     assert!(
-        spring.choice.is_some() && recommendation_text(&spring).contains("\n  wall: RATTLES; "),
-        "{spring:?}"
+        wall.is_met() && laws.taken.as_deref() == Some("wave") && laws.laws[0].calm == Some(false),
+        "{laws:?}"
     );
-    let wall = touching(Thing::Wall);
-    let nearest = &wall.others[0];
-    assert!(wall.choice.is_none() && nearest.failures[0].requirement == "touch", "{nearest:?}");
+    let none = Recommendation { laws: Some(LawAdvice { taken: None, ..laws.clone() }), ..wall.clone() };
+    assert!(!none.is_met());
 }
 
 /// Two carriers over one network, and what they do there: jitter in milliseconds, Mbit/s on the wire.

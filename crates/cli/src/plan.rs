@@ -1,9 +1,10 @@
-//! `taut plan`: the closed-form model from the command line.
+//! `taut plan`: the closed-form model from the command line, and by which control law to touch.
 
 use std::process::ExitCode;
 
 use clap::Args;
 use taut_core::{Bitrate, Bytes, Duration};
+use taut_qos::limits::Profile;
 use taut_qos::model::{CrossFlow, Plan};
 use taut_qos::touch::Thing;
 
@@ -38,9 +39,13 @@ pub(crate) struct Arguments {
     /// Video frames a second
     #[arg(long, default_value_t = Plan::FPS, value_parser = clap::value_parser!(u32).range(1..=1000))]
     fps: u32,
-    /// The arm touches this, and it has to be calm in the operator's hand: foam, spring or wall
+    /// The arm touches this, and a control law has to keep it calm in the operator's hand: foam, spring or wall. Says which, and how stiff
+    /// it is felt; simulates for some seconds
     #[arg(long, value_name = "THING")]
     touch: Option<Thing>,
+    /// Whose limits: telehaptic, tr22847_dynamic, tr22847_stationary, jnd_damper, jnd_spring or jnd_inertia
+    #[arg(long, value_name = "PROFILE", default_value_t)]
+    limits: Profile,
     /// Print as JSON
     #[arg(long)]
     json: bool,
@@ -61,13 +66,15 @@ pub(crate) fn plan(arguments: &Arguments) -> Ended {
         audio_frame: arguments.audio_frame,
         fps: arguments.fps,
         touch: arguments.touch,
+        limits: arguments.limits,
     };
-    let prediction = plan.predict().map_err(|e| e.to_string())?;
+    let planned = taut_advise::plan::plan(&plan).map_err(|e| e.to_string())?;
     if arguments.json {
-        print_json(&prediction)?;
+        print_json(&planned)?;
     } else {
-        print(&format!("{prediction}\n"))?;
+        let laws = planned.laws.as_ref().map_or_else(String::new, |laws| format!("{laws}\n"));
+        print(&format!("{laws}{}\n", planned.prediction))?;
     }
-    let failed = prediction.compliant != Some(true);
+    let failed = planned.prediction.compliant != Some(true);
     Ok(if failed && arguments.strict { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }

@@ -10,6 +10,7 @@ use taut_advise::evidence::{Condition, Evidence, PathEvidence, sha256_of};
 use taut_advise::recommend::{Need, Os, Question, Security, recommend as decide, recommendation_text};
 use taut_core::{Bitrate, Bytes, Duration, Probability};
 use taut_lab::scenario::Scenario;
+use taut_qos::limits::Profile;
 use taut_qos::touch::Thing;
 
 use crate::progress::Bar;
@@ -45,6 +46,10 @@ pub(crate) struct Arguments {
     /// Video goes beside the session: 2 Mbit/s from the robot
     #[arg(long)]
     video: bool,
+    /// Whose limits the three defaults below are: telehaptic, tr22847_dynamic, tr22847_stationary, jnd_damper, jnd_spring or jnd_inertia
+    /// [default: telehaptic]
+    #[arg(long, value_name = "PROFILE")]
+    limits: Option<Profile>,
     /// By when 99 of 100 must be there, one way [default: 30ms]
     #[arg(long, visible_alias = "deadline", value_name = "DURATION")]
     budget: Option<Duration>,
@@ -72,7 +77,7 @@ pub(crate) struct Arguments {
     /// Where both ends run
     #[arg(long, value_enum, default_value_t)]
     os: System,
-    /// The arm touches this, and it has to be calm in the operator's hand: foam, spring or wall
+    /// The arm touches this, and a control law has to keep it calm in the operator's hand: foam, spring or wall
     #[arg(long, value_name = "THING")]
     touch: Option<Thing>,
     /// Networks to be used at once: commands in time, from what was measured of two; with few of the other options
@@ -125,6 +130,7 @@ impl Arguments {
             jitter: self.jitter,
             rate: self.rate,
             video: self.video,
+            limits: self.limits,
             budget: self.budget,
             jitter_budget: self.jitter_budget,
             tolerate: self.tolerate,
@@ -193,7 +199,7 @@ pub(crate) fn recommend(arguments: &Arguments) -> Ended {
     if evidence.sets.is_empty() {
         return Err("there is no evidence; `taut evidence scenarios/recommend/*.toml` measures".into());
     }
-    let recommendation = decide(&evidence, &need);
+    let recommendation = decide(&evidence, &need).with_laws();
     if arguments.json {
         print_json(&recommendation)?;
     } else {

@@ -6,6 +6,7 @@ mod generator;
 pub mod hand;
 mod hold;
 pub mod job;
+pub mod laws;
 pub mod map;
 mod metrics;
 mod pace;

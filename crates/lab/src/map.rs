@@ -19,8 +19,6 @@ use crate::scenario::{Environment, LawSpec, Scenario, ScenarioError, Surface, Te
 pub const DAMPING: f64 = 10.0;
 /// The softest and the stiffest wall, N/m.
 pub const RANGE: [f64; 2] = [20.0, 20_000.0];
-/// The border is found to this part of it.
-const PRECISION: f64 = 0.01;
 /// How long the hand rests. Near the border an oscillation fades or grows slowly: as long as it does so and might come to the other side,
 /// the next longer rest is looked at.
 const RESTS: [Duration; 3] = [Duration::from_secs(20), Duration::from_secs(80), Duration::from_secs(320)];
@@ -43,6 +41,23 @@ pub struct Map {
     pub round_trips: Vec<Duration>,
     /// Of each message, each way.
     pub losses: Vec<Probability>,
+}
+
+/// How a border is looked for.
+#[derive(Clone, Copy)]
+struct Search {
+    /// From one wall that is tried to the next.
+    ratio: f64,
+    /// To this part of it.
+    precision: f64,
+    /// How many of [`RESTS`] there are.
+    rests: usize,
+}
+
+impl Search {
+    const EXACT: Self = Self { ratio: 2.0, precision: 0.01, rests: RESTS.len() };
+    /// Where the answer is wanted soon.
+    const ROUGH: Self = Self { ratio: 4.0, precision: 0.2, rests: 2 };
 }
 
 /// One law over one line.
@@ -91,7 +106,7 @@ impl Map {
                 for &round_trip in &self.round_trips {
                     let Some(teleop) = base.teleop.clone() else { continue };
                     let (periods, round_trip) = Self::periods(&teleop, round_trip);
-                    let line = Line { periods, loss };
+                    let line = Line { periods, spread: 0, loss };
                     let teleop = Teleop { law, ..teleop };
                     cells.push(Cell { teleop, line, round_trip });
                 }
@@ -103,19 +118,7 @@ impl Map {
 
 impl Cell {
     fn find(&self, grip: Mass) -> MapGrip {
-        let [mut calm, mut rattles] = [None, None];
-        let mut stiffness = RANGE[0];
-        while rattles.is_none() && calm.is_none_or(|calm| calm < RANGE[1]) {
-            *(if self.is_calm(grip, [stiffness, DAMPING]) { &mut calm } else { &mut rattles }) =
-                Some(stiffness);
-            stiffness = (stiffness * 2.0).min(RANGE[1]);
-        }
-        while let (Some(low), Some(high)) = (calm, rattles)
-            && high - low > PRECISION * high
-        {
-            let middle = f64::midpoint(low, high);
-            *(if self.is_calm(grip, [middle, DAMPING]) { &mut calm } else { &mut rattles }) = Some(middle);
-        }
+        let [calm, rattles] = self.border(grip, RANGE[1], Search::EXACT);
         let is_linear = self.teleop.law == LawSpec::PositionForce && self.line.loss == Probability::default();
         let surface = Touched { stiffness: RANGE[1], damping: DAMPING };
         let touch = Touch { hand: grip, ..Touch::of(surface) };
@@ -126,14 +129,32 @@ impl Cell {
             stiffness_n_m: grip.stiffness,
             calm_to_n_m: calm,
             rattles_from_n_m: rattles,
-            theory_n_m: if is_linear { touch.critical_stiffness(delay, RANGE[1]) } else { None },
+            theory_n_m: if is_linear { touch.critical_stiffness([delay; 2], RANGE[1]) } else { None },
         }
     }
 
-    fn is_calm(&self, grip: Mass, [stiffness, damping]: [f64; 2]) -> bool {
+    /// The stiffest wall, up to `most`, to which all that were tried are calm, and the softest that is not.
+    fn border(&self, grip: Mass, most: f64, search: Search) -> [Option<f64>; 2] {
+        let [mut calm, mut rattles] = [None, None];
+        let is_calm = |stiffness| self.is_calm(grip, [stiffness, DAMPING], search);
+        let mut stiffness = RANGE[0];
+        while rattles.is_none() && calm.is_none_or(|calm| calm < most) {
+            *(if is_calm(stiffness) { &mut calm } else { &mut rattles }) = Some(stiffness);
+            stiffness = (stiffness * search.ratio).min(most);
+        }
+        while let (Some(low), Some(high)) = (calm, rattles)
+            && high - low > search.precision * high
+        {
+            let middle = f64::midpoint(low, high);
+            *(if is_calm(middle) { &mut calm } else { &mut rattles }) = Some(middle);
+        }
+        [calm, rattles]
+    }
+
+    fn is_calm(&self, grip: Mass, [stiffness, damping]: [f64; 2], search: Search) -> bool {
         let surface = Surface { stiffness: Some(stiffness), damping: Some(damping), friction: Some(0.0) };
         let mut is_calm = false;
-        for rest in RESTS {
+        for rest in RESTS.into_iter().take(search.rests) {
             let teleop = Teleop {
                 grip: grip.into(),
                 environment: Environment::Wall(surface),
@@ -171,15 +192,19 @@ pub(crate) fn on_all_cores<T: Send>(
 }
 
 /// Is a thing of this stiffness, N/m, and damping, N·s/m, calm in each grip, over such a line?
-pub(crate) fn is_calm_in_every_grip(
-    teleop: &Teleop,
-    periods: usize,
-    loss: Probability,
-    thing: [f64; 2],
-) -> bool {
-    let (line, round_trip) = (Line { periods, loss }, teleop.period * periods as u64);
-    let cell = Cell { teleop: teleop.clone(), line, round_trip };
-    Touch::GRIPS.iter().all(|grip| cell.is_calm(*grip, thing))
+pub(crate) fn is_calm_in_every_grip(teleop: &Teleop, line: Line, thing: [f64; 2]) -> bool {
+    let cell = Cell { teleop: teleop.clone(), line, round_trip: teleop.period * line.periods as u64 };
+    Touch::GRIPS.iter().all(|grip| cell.is_calm(*grip, thing, Search::EXACT))
+}
+
+/// The stiffest wall that stays calm in every grip over such a line, to a fifth of it; `None`: not even the softest does. The lightest grip
+/// is tried from soft to stiff, the others first with what it keeps calm.
+pub(crate) fn calm_to(teleop: &Teleop, line: Line) -> Option<f64> {
+    let cell = Cell { teleop: teleop.clone(), line, round_trip: teleop.period * line.periods as u64 };
+    Touch::GRIPS.iter().try_fold(None, |most: Option<f64>, grip| match most {
+        Some(most) if cell.is_calm(*grip, [most, DAMPING], Search::ROUGH) => Some(Some(most)),
+        most => cell.border(*grip, most.unwrap_or(RANGE[1]), Search::ROUGH)[0].map(Some),
+    })?
 }
 
 #[cfg(test)]

@@ -19,6 +19,7 @@ use crate::map::{self, Map};
 use crate::metrics::Watch;
 use crate::run::Control;
 use crate::run::ends::{Copies, Ends, Losses, Messages, Saving};
+use crate::run::line::Line;
 use crate::scenario::{Environment, LawSpec, Scenario, ScenarioError, Surface, Teleop};
 
 /// How long hand and arm are watched.
@@ -124,12 +125,12 @@ impl Cell {
         seed: Seed,
     ) -> Option<Minute> {
         let teleop = Teleop { grip: grip.into(), ..self.teleop.clone() };
-        let ends = Ends { teleop: &teleop, periods: self.periods, losses, saving, copies, seed };
+        let line = Line { periods: self.periods, ..Line::default() };
+        let ends = Ends { teleop: &teleop, line, losses, saving, copies, seed };
         // The person is the same whatever is lost.
         let mut hand = SimulatedHand::of_run(&teleop, Seed::new(1));
         let begins_at = hand.position();
-        let mut control =
-            Control::new(&teleop, Seed::new(1), Watch { warmup: Duration::ZERO, duration: TIME });
+        let mut control = Control::new(&teleop, Seed::new(1), Watch::all_of(TIME));
         control.moves(true);
         let mut trace = Vec::new();
         let wide = |vector: [f32; 3]| vector.map(f64::from);

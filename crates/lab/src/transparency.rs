@@ -17,6 +17,7 @@ use taut_report::result::{FeltResult, TransparencyPoint, TransparencyResult};
 
 use crate::map::{self, Map};
 use crate::run::ends::{Copies, Ends, Losses, Moment, Saving};
+use crate::run::line::Line;
 use crate::scenario::{Environment, LawSpec, Scenario, ScenarioError, Surface, Teleop, WaveSpec};
 
 /// Hz.
@@ -126,13 +127,13 @@ impl Spectrum {
     }
 }
 
-fn measure(teleop: &Teleop, periods: usize, share: Probability) -> Option<Measured> {
+fn measure(teleop: &Teleop, line: Line) -> Option<Measured> {
     let sines = Sines::new();
     let dt = teleop.period.as_secs_f64();
     let ends = Ends {
         teleop,
-        periods,
-        losses: Losses { share: share.as_fraction(), burst: 0.0 },
+        line,
+        losses: Losses { share: line.loss.as_fraction(), burst: 0.0 },
         saving: Saving::Every,
         copies: Copies::None,
         seed: Seed::new(1),
@@ -180,6 +181,11 @@ fn measure(teleop: &Teleop, periods: usize, share: Probability) -> Option<Measur
     Some(Measured { felt, impedance })
 }
 
+/// What a led hand feels slowly, at the lowest frequency and in phase, of what `teleop` touches, N/m.
+pub(crate) fn slowly(teleop: &Teleop, line: Line) -> Option<f64> {
+    Some(measure(teleop, line)?.felt.slow_n_m)
+}
+
 /// k, b and m of k + jωb − ω²m by least squares, and the root mean square of what is left by that of the impedance.
 fn fitted(impedance: &Impedance) -> [f64; 4] {
     let omegas = FREQUENCIES.map(|hz| TAU * hz);
@@ -213,8 +219,7 @@ fn error_percent(measured: &Measured, truth: &Impedance) -> f64 {
 struct Cell {
     teleop: Teleop,
     thing: &'static str,
-    periods: usize,
-    loss: Probability,
+    line: Line,
     round_trip: Duration,
 }
 
@@ -230,7 +235,8 @@ impl Transparency {
         let twins: Vec<_> = cells.chunks(lines).map(|_| OnceLock::new()).collect();
         let each = |number: usize| {
             let cell = &cells[number];
-            let twin = twins[number / lines].get_or_init(|| measure(&cell.teleop, 1, Probability::default()));
+            let twin = twins[number / lines]
+                .get_or_init(|| measure(&cell.teleop, Line { periods: 1, ..Line::default() }));
             cell.point(twin.as_ref()?)
         };
         let points = map::on_all_cores(cells.len(), progress, each).into_iter().flatten().collect();
@@ -247,7 +253,8 @@ impl Transparency {
                         let Some(teleop) = base.clone() else { continue };
                         let teleop = Teleop { law, environment, ..teleop };
                         let (periods, round_trip) = Map::periods(&teleop, round_trip);
-                        cells.push(Cell { teleop, thing, periods, loss, round_trip });
+                        let line = Line { periods, spread: 0, loss };
+                        cells.push(Cell { teleop, thing, line, round_trip });
                     }
                 }
             }
@@ -259,8 +266,8 @@ impl Transparency {
 impl Cell {
     /// Beside its twin without delay and loss.
     fn point(&self, twin: &Measured) -> Option<TransparencyPoint> {
-        let none = Probability::default();
-        let mut found = measure(&self.teleop, self.periods, self.loss)?;
+        let lossless = Line { loss: Probability::default(), ..self.line };
+        let mut found = measure(&self.teleop, self.line)?;
         let mut twin = *twin;
         let (mut clairvoyant, mut stiffness) = (None, 0.0);
         if let Some([spring, damping, _]) = self.teleop.environment.surface() {
@@ -269,14 +276,14 @@ impl Cell {
             stiffness = touch.shown(0.0)[0];
             found.felt.error_percent = Some(error_percent(&found, &truth));
             twin.felt.error_percent = Some(error_percent(&twin, &truth));
-            if self.loss != none {
-                clairvoyant = Some(error_percent(&measure(&self.teleop, self.periods, none)?, &truth));
+            if self.line.loss != lossless.loss {
+                clairvoyant = Some(error_percent(&measure(&self.teleop, lossless)?, &truth));
             }
         }
         Some(TransparencyPoint {
             thing: self.thing.to_owned(),
             law: self.teleop.law.name().to_owned(),
-            loss_percent: self.loss.as_fraction() * 100.0,
+            loss_percent: self.line.loss.as_fraction() * 100.0,
             rtt_ms: self.round_trip.as_millis_f64(),
             truth_n_m: stiffness,
             clairvoyant_error_percent: clairvoyant,
@@ -301,8 +308,7 @@ impl Cell {
         let Environment::Wall(surface) = self.teleop.environment else { return None };
         Some(map::is_calm_in_every_grip(
             &self.teleop,
-            self.periods,
-            self.loss,
+            self.line,
             [stiffness, surface.damping.unwrap_or(map::DAMPING)],
         ))
     }
@@ -320,7 +326,7 @@ mod tests {
         };
         let cell = asked.cells().unwrap().into_iter().find(|cell| cell.thing == thing).unwrap();
         let [stiffness, damping, _] = cell.teleop.environment.surface().unwrap();
-        let measured = measure(&cell.teleop, cell.periods, cell.loss).unwrap();
+        let measured = measure(&cell.teleop, cell.line).unwrap();
         (measured, Touch::of(Touched { stiffness, damping }))
     }
 

@@ -9,9 +9,11 @@
 //! | audio | 150 ms | 30 ms | 1 % |
 //! | video | 400 ms | 30 ms | 1 % |
 //!
-//! Source: Gokhale, Nair, Chaudhuri, Fesl, *On QoS-Compliant Telehaptic Communication over Shared Networks*.
+//! Source: Gokhale, Nair, Chaudhuri, Fesl, *On QoS-Compliant Telehaptic Communication over Shared Networks*. That is the [`Profile`] where
+//! nobody says otherwise; the others have another delay of haptics, and all else from this table.
 
 use std::fmt;
+use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 use taut_core::{Duration, Medium, Probability};
@@ -20,8 +22,8 @@ use taut_core::{Duration, Medium, Probability};
 ///
 /// ```
 /// use taut_core::{Duration, Medium, Probability};
-/// use taut_qos::limits::{Limits, check};
-/// let haptic = Limits::for_medium(Medium::Haptic).expect("haptic has limits");
+/// use taut_qos::limits::{Profile, check};
+/// let haptic = Profile::default().limits(Medium::Haptic).expect("haptic has limits");
 /// let verdict = check(haptic, Duration::from_millis(27), Duration::from_millis(12), Probability::NEVER);
 /// assert!(verdict.delay_s.met && !verdict.jitter_s.met && !verdict.met());
 /// ```
@@ -36,20 +38,103 @@ pub struct Limits {
     pub loss: Probability,
 }
 
-impl Limits {
+/// Whose limits. A threshold of noticing is of force behind motion, a round trip: each way has half of it.
+///
+/// ```
+/// use taut_core::Medium;
+/// use taut_qos::limits::Profile;
+/// let delay = |name: &str| name.parse::<Profile>().unwrap().limits(Medium::Haptic).unwrap().delay.to_string();
+/// assert_eq!([delay("telehaptic"), delay("jnd_spring")], ["30ms", "18ms"]);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "&'static str")]
+pub enum Profile {
+    /// The table of [`limits`](self).
+    #[default]
+    Telehaptic,
+    /// 3GPP TR 22.847, remote control of robots with high dynamics: 1 to 20 ms from end to end, of which this is the longest.
+    Dynamic,
+    /// 3GPP TR 22.847, stationary: 20 to 100 ms.
+    Stationary,
+    /// 15 ms: from here on delay was noticed at a damper. This and the next two: Rank, Shi, Müller, Hirche, *The Influence of Different
+    /// Haptic Environments on Time Delay Discrimination in Force Feedback*, EuroHaptics 2010.
+    NoticedDamper,
+    /// 36 ms, at a spring.
+    NoticedSpring,
+    /// 72 ms, at a damped inertia.
+    NoticedInertia,
+}
+
+impl Profile {
+    /// Name, and delay of haptics one way, in milliseconds.
+    const TABLE: [(Self, &'static str, f64); 6] = [
+        (Self::Telehaptic, "telehaptic", 30.0),
+        (Self::Dynamic, "tr22847_dynamic", 20.0),
+        (Self::Stationary, "tr22847_stationary", 100.0),
+        (Self::NoticedDamper, "jnd_damper", 15.0 / 2.0),
+        (Self::NoticedSpring, "jnd_spring", 36.0 / 2.0),
+        (Self::NoticedInertia, "jnd_inertia", 72.0 / 2.0),
+    ];
+
+    /// The names of all.
+    pub const NAMES: [&'static str; Self::TABLE.len()] = {
+        let mut names = [""; Self::TABLE.len()];
+        let mut at = 0;
+        while at < names.len() {
+            names[at] = Self::TABLE[at].1;
+            at += 1;
+        }
+        names
+    };
+
+    /// Its name, as in a scenario: `"tr22847_dynamic"`.
+    pub const fn name(self) -> &'static str {
+        Self::TABLE[self as usize].1
+    }
+
     /// The limits of `medium`; `None` for data, which has none.
-    pub fn for_medium(medium: Medium) -> Option<Self> {
+    pub fn limits(self, medium: Medium) -> Option<Limits> {
         let (delay_ms, jitter_ms, loss_percent) = match medium {
-            Medium::Haptic => (30, 10, 10),
-            Medium::Audio => (150, 30, 1),
-            Medium::Video => (400, 30, 1),
+            Medium::Haptic => (Self::TABLE[self as usize].2, 10, 10),
+            Medium::Audio => (150.0, 30, 1),
+            Medium::Video => (400.0, 30, 1),
             Medium::Data => return None,
         };
-        Some(Self {
-            delay: Duration::from_millis(delay_ms),
+        Some(Limits {
+            delay: Duration::from_secs_f64(delay_ms / 1e3),
             jitter: Duration::from_millis(jitter_ms),
             loss: percent(loss_percent),
         })
+    }
+}
+
+impl FromStr for Profile {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let known = Self::TABLE.into_iter().find(|(_, name, _)| *name == text);
+        let names = || Self::NAMES.join(", ");
+        known.map(|known| known.0).ok_or_else(|| format!("`{text}` are no limits; there are {}", names()))
+    }
+}
+
+impl TryFrom<String> for Profile {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+impl From<Profile> for &'static str {
+    fn from(profile: Profile) -> Self {
+        profile.name()
+    }
+}
+
+impl fmt::Display for Profile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
     }
 }
 
@@ -58,7 +143,7 @@ impl Limits {
 /// Source: Yuan, *Real-Time Synchronization of Multimedia Streams for Teleoperation*, TU Dresden, 2024.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Beside {
-    /// The jitter of force stays below this: stricter than [`Limits::for_medium`].
+    /// The jitter of force stays below this: stricter than the table of [`limits`](self).
     pub haptic_jitter: Duration,
     /// The latency of video stays below this.
     pub latency: Duration,
@@ -155,15 +240,32 @@ mod tests {
     fn the_table_is_the_papers() {
         let rows: Vec<String> = Medium::ALL
             .into_iter()
-            .filter_map(|medium| Limits::for_medium(medium).map(|limits| (medium, limits)))
+            .filter_map(|medium| Profile::default().limits(medium).map(|limits| (medium, limits)))
             .map(|(medium, l)| format!("{} {} {} {}", medium.name(), l.delay, l.jitter, l.loss))
             .collect();
         assert_eq!(rows, ["haptic 30ms 10ms 10%", "audio 150ms 30ms 1%", "video 400ms 30ms 1%"]);
     }
 
     #[test]
+    fn a_profile_changes_the_delay_of_haptics_alone() {
+        let delays = Profile::NAMES.map(|name| {
+            let profile: Profile = name.parse().unwrap();
+            assert_eq!(profile.name(), name);
+            let [usual, limits] =
+                [Profile::default(), profile].map(|it| Medium::ALL.map(|medium| it.limits(medium)));
+            let (haptic, other) = (limits[0].unwrap(), &limits[1..]);
+            assert_eq!(
+                (other, Some(Limits { delay: usual[0].unwrap().delay, ..haptic })),
+                (&usual[1..], usual[0])
+            );
+            haptic.delay.to_string()
+        });
+        assert_eq!(delays, ["30ms", "20ms", "100ms", "7.5ms", "18ms", "36ms"]);
+    }
+
+    #[test]
     fn delay_and_jitter_stay_below_and_loss_may_reach_its_limit() {
-        let limits = Limits::for_medium(Medium::Haptic).unwrap();
+        let limits = Profile::default().limits(Medium::Haptic).unwrap();
         let at_limit = check(limits, limits.delay, limits.jitter, limits.loss);
         assert_eq!([at_limit.delay_s.met, at_limit.jitter_s.met, at_limit.loss.met], [false, false, true]);
         let nanosecond = Duration::from_nanos(1);
@@ -172,7 +274,7 @@ mod tests {
 
     #[test]
     fn the_margin_says_by_how_much() {
-        let limits = Limits::for_medium(Medium::Audio).unwrap();
+        let limits = Profile::default().limits(Medium::Audio).unwrap();
         let verdict = check(limits, Duration::from_millis(100), Duration::from_millis(45), percent(3));
         assert!((verdict.delay_s.margin - 0.050).abs() < 1e-12);
         assert!((verdict.jitter_s.margin + 0.015).abs() < 1e-12);

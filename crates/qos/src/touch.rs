@@ -199,13 +199,13 @@ impl Touch {
         least.is_finite().then(|| Duration::from_secs_f64(least))
     }
 
-    /// The least stiffness with which the loop rattles across this round trip, N/m, to a part in a million, with the surface's damping;
-    /// `None` where none up to `most`, N/m, does. It is looked for in steps of a fiftieth.
-    pub fn critical_stiffness(&self, round_trip: Duration, most: f64) -> Option<f64> {
+    /// The least stiffness with which the loop rattles across one of the round trips from the first to the second, N/m, to a part in a
+    /// million, with the surface's damping; `None` where none up to `most`, N/m, does. It is looked for in steps of a fiftieth.
+    pub fn critical_stiffness(&self, round_trips: [Duration; 2], most: f64) -> Option<f64> {
         const RATIO: f64 = 1.02;
         let rattles = |stiffness: f64| {
             let surface = Surface { stiffness, ..self.surface };
-            !Self { surface, ..*self }.is_stable_across(round_trip)
+            !Self { surface, ..*self }.is_stable_within(round_trips)
         };
         let tried = std::iter::successors(Some(1.0), |stiffness| Some(stiffness * RATIO));
         let mut high =
@@ -218,19 +218,33 @@ impl Touch {
         Some(high)
     }
 
+    /// Has 1 + L e^(−sT) = 0 all its roots on the left, for each T from the first round trip to the second? Then it has for the first, and no
+    /// root crosses to the right until the second.
+    pub fn is_stable_within(&self, [shortest, longest]: [Duration; 2]) -> bool {
+        self.is_stable_across(shortest)
+            && self.crossovers().filter(|crossover| crossover.falls).all(|crossover| {
+                let [before, after] =
+                    [shortest, longest].map(|round_trip| self.crossings(crossover, round_trip));
+                after <= before
+            })
+    }
+
     /// Has 1 + L e^(−sT) = 0 all its roots on the left? A loop that a short round trip makes rattle may be calm across a longer one, where
     /// |L| is above 1 near a resonance alone. As T grows, roots cross the imaginary axis at the frequencies where |L| is 1, whenever the
     /// phase is −π once more: to the right where |L| falls with the frequency, to the left where it rises (Walton, Marshall, *Direct
     /// method for TDS stability analysis*, IEE Proceedings D 134(2), 1987).
     pub fn is_stable_across(&self, round_trip: Duration) -> bool {
-        let delay = round_trip.as_secs_f64();
         let crossed = |crossover: Crossover| {
-            let Crossover { omega, falls } = crossover;
-            let times = (omega * delay - self.margin(omega)) / TAU;
-            let times = if times < 0.0 { 0.0 } else { times.floor() + 1.0 };
-            if falls { times } else { -times }
+            let times = self.crossings(crossover, round_trip);
+            if crossover.falls { times } else { -times }
         };
         self.is_stable_without_delay() && self.crossovers().map(crossed).sum::<f64>() < 0.5
+    }
+
+    /// So many times roots crossed the imaginary axis there, as the round trip grew from nothing to this.
+    fn crossings(&self, Crossover { omega, .. }: Crossover, round_trip: Duration) -> f64 {
+        let times = (omega * round_trip.as_secs_f64() - self.margin(omega)) / TAU;
+        if times < 0.0 { 0.0 } else { times.floor() + 1.0 }
     }
 
     /// The phase that is left until −π, from 0 to a turn.
@@ -250,10 +264,11 @@ impl Touch {
             re * re + im * im > 1.0
         };
         let lower = std::iter::successors(Some(RANGE[0]), |omega| Some(omega * RATIO));
+        let mut at_high = exceeds(RANGE[0]);
         lower.take_while(|omega| *omega < RANGE[1]).filter_map(move |low| {
             let (mut low, mut high) = (low, low * RATIO);
-            let at_low = exceeds(low);
-            if at_low == exceeds(high) {
+            let at_low = std::mem::replace(&mut at_high, exceeds(high));
+            if at_low == at_high {
                 return None;
             }
             while high / low > 1.0 + 1e-12 {
@@ -312,6 +327,18 @@ impl Touch {
     }
 }
 
+/// What a line of waves of impedance b, N·s/m, makes of a stiffness k, N/m, over a round trip T: k / (1 + kT/(2b)) (Niemeyer, Slotine, *Stable
+/// Adaptive Teleoperation*, IEEE J. Oceanic Engineering 16(1), 1991).
+///
+/// ```
+/// use taut_core::Duration;
+/// use taut_qos::touch::shown_by_waves;
+/// assert_eq!(shown_by_waves(1_500.0, Duration::from_millis(40), 30.0), 750.0);
+/// ```
+pub fn shown_by_waves(stiffness: f64, round_trip: Duration, impedance: f64) -> f64 {
+    stiffness / (1.0 + stiffness * round_trip.as_secs_f64() / (2.0 * impedance))
+}
+
 /// A frequency at which |L| is 1, rad/s, and whether it falls there.
 #[derive(Clone, Copy)]
 struct Crossover {
@@ -361,9 +388,9 @@ mod tests {
     fn the_critical_stiffness_is_that_of_which_the_round_trip_is_critical() {
         let touch = Touch::of(Surface::WALL);
         let round_trip = touch.critical_round_trip().expect("it rattles somewhere");
-        let found = touch.critical_stiffness(round_trip, 20_000.0).expect("it rattles there");
+        let found = touch.critical_stiffness([round_trip; 2], 20_000.0).expect("it rattles there");
         assert!((found / 3_000.0 - 1.0).abs() < 1e-4, "{found} N/m");
-        assert_eq!(touch.critical_stiffness(Duration::from_millis(1), 20_000.0), None);
+        assert_eq!(touch.critical_stiffness([Duration::from_millis(1); 2], 20_000.0), None);
     }
 
     #[test]
@@ -382,6 +409,17 @@ mod tests {
     fn a_servo_without_damping_rattles_without_any_delay() {
         let arm = Mass { damping: 0.0, ..Touch::ARM };
         assert_eq!(Touch { arm, ..Touch::of(Surface::SPRING) }.critical_round_trip(), Some(Duration::ZERO));
+    }
+
+    #[test]
+    fn between_two_round_trips_that_are_calm_a_firm_hand_may_rattle() {
+        let ms = Duration::from_millis(1);
+        let touch = Touch { hand: Touch::GRIPS[2], ..Touch::of(Surface { stiffness: 700.0, damping: 10.0 }) };
+        let calm = |round_trip: Duration| touch.is_stable_across(round_trip);
+        let mut round_trips = (1..=300).map(|n| ms * n).skip_while(|n| calm(*n)).skip_while(|n| !calm(*n));
+        let again = round_trips.next().expect("further away it is calm again");
+        assert!(calm(ms) && calm(again) && !touch.is_stable_within([ms, again]));
+        assert!(touch.is_stable_within([again; 2]) && !touch.is_stable_within([again - ms; 2]));
     }
 
     /// At the critical round trip the delayed loop has a root on the imaginary axis: 1 + L e^(−jωT) = 0.

@@ -24,6 +24,8 @@ pub use question::Question;
 pub use text::{advice_text, recommendation_text};
 pub use tree::recommend;
 
+use taut_core::{Duration, Probability};
+use taut_lab::laws::{LawAdvice, Touching};
 use taut_qos::touch::Felt;
 
 use crate::evidence::{Carrier, Condition};
@@ -53,6 +55,10 @@ pub struct Recommendation {
     /// How things feel that an arm touches, over what is to be taken: with the 99th percentile of its delay each way.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub touch: Vec<Felt>,
+    /// By which control law to touch over what is to be taken, and how stiff a thing stays calm: where `touch` is asked for, or
+    /// [`with_laws`](Self::with_laws).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub laws: Option<LawAdvice>,
     /// What to mind that the figures do not show, in words.
     pub cautions: Vec<String>,
     /// What is cited, numbered from 1 by its place.
@@ -60,9 +66,31 @@ pub struct Recommendation {
 }
 
 impl Recommendation {
-    /// Is there something to take?
+    /// Is there something to take, and does a control law keep calm what is touched?
     pub fn is_met(&self) -> bool {
-        self.paths.as_ref().map_or(self.choice.is_some(), |paths| paths.choice.is_some())
+        let taken = self.paths.as_ref().map_or(self.choice.is_some(), |paths| paths.choice.is_some());
+        taken && self.laws.as_ref().is_none_or(LawAdvice::is_met)
+    }
+
+    /// With the control laws over what is to be taken, where force comes back: from twice the idle way to twice the 99th percentile of
+    /// the delay, with its jitter and the larger loss of either way. Simulates for seconds.
+    pub fn with_laws(mut self) -> Self {
+        self.nearest = self.nearest.map(|nearest| Box::new(nearest.with_laws()));
+        let ms = |value: f64| Duration::from_secs_f64(value / 1e3);
+        let choice = self.choice.as_ref().filter(|_| self.need.haptic && self.laws.is_none());
+        let advised = choice.and_then(|choice| {
+            let lost = choice.lost_percent.max(choice.feedback_lost_percent) / 100.0;
+            let touching = Touching {
+                round_trips: [self.need.network.one_way_ms, choice.delay_ms?].map(|way| ms(2.0 * way)),
+                period: tree::PERIOD,
+                jitter: ms(choice.jitter_ms?),
+                loss: Probability::from_fraction(lost).ok()?,
+                thing: self.need.touch,
+            };
+            Some(touching.advise())
+        });
+        self.laws = self.laws.or(advised);
+        self
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use taut_core::Medium;
-use taut_qos::limits::Limits;
+use taut_qos::limits::Profile;
 use taut_qos::touch::Thing;
 
 use crate::evidence::Condition;
@@ -83,7 +83,12 @@ impl Need {
     /// assert_eq!((need.budget_ms, need.jitter_ms, need.lost_percent), (30.0, 10.0, 10.0));
     /// ```
     pub fn haptic(network: Condition) -> Self {
-        let limits = Limits::for_medium(Medium::Haptic).expect("haptics have limits");
+        Self::within(Profile::default(), network)
+    }
+
+    /// The same by the limits of this profile.
+    pub fn within(profile: Profile, network: Condition) -> Self {
+        let limits = profile.limits(Medium::Haptic).expect("haptics have limits");
         Self {
             network,
             haptic: true,

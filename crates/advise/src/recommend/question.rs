@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 use taut_core::{Bitrate, Bytes, Duration, Probability};
+use taut_qos::limits::Profile;
 use taut_qos::touch::Thing;
 
 use super::{Need, Os, Security};
@@ -33,6 +34,8 @@ pub struct Question {
     pub rate: Option<Bitrate>,
     /// Video goes beside the session: 2 Mbit/s from the robot.
     pub video: bool,
+    /// Whose limits budgets and tolerance are taken from where they are not given. Default: those of the source.
+    pub limits: Option<Profile>,
     /// By when 99 of 100 must be there, one way. Default: 30 ms.
     pub budget: Option<Duration>,
     /// The most by which 99 of 100 consecutive delays may differ. Default: 10 ms.
@@ -94,7 +97,7 @@ impl Question {
             rate_mbit: self.rate.unwrap_or(assumed).as_bps() as f64 / 1e6,
             video: self.video,
         };
-        Ok(self.wishes(Need::haptic(network), paths))
+        Ok(self.wishes(Need::within(self.limits.unwrap_or_default(), network), paths))
     }
 
     fn wishes(&self, limits: Need, paths: u32) -> Need {

@@ -175,9 +175,11 @@ fn commands(recommendation: &Recommendation, choice: &Candidate) -> String {
         taut_core::Duration::from_nanos((need.budget_ms * 1e6).round() as u64).to_string()
     };
     let reliable = if choice.carrier.reliable && transport != "tcp" { " --reliable" } else { "" };
+    let taken = recommendation.laws.as_ref().and_then(|laws| laws.taken.as_deref());
+    let law = taken.map_or_else(String::new, |law| format!(" --law {law}"));
     format!(
-        "\n  taut robot --listen 0.0.0.0:4433 --trust taut:OPERATOR… --transport {transport}\n  taut operator --connect \
-         ROBOT:4433 --robot-id taut:ROBOT… --transport {transport}{reliable} --deadline {deadline}\n"
+        "\n  taut robot --listen 0.0.0.0:4433 --trust taut:OPERATOR… --transport {transport}{law}\n  taut operator --connect \
+         ROBOT:4433 --robot-id taut:ROBOT… --transport {transport}{reliable}{law} --deadline {deadline}\n"
     )
 }
 
@@ -203,10 +205,13 @@ fn nothing(recommendation: &Recommendation, text: &mut String) {
 /// How things feel over what is to be taken.
 fn touch(recommendation: &Recommendation, text: &mut String) {
     if !recommendation.touch.is_empty() {
-        text.push_str("\nTouch, where an arm follows the hand and force comes back\n");
+        text.push_str("\nTouch by position_force, in a middle grip, where force comes back\n");
     }
     for felt in &recommendation.touch {
         let _ = writeln!(text, "  {felt}");
+    }
+    if let Some(laws) = &recommendation.laws {
+        let _ = writeln!(text, "\n{laws}");
     }
 }
 

@@ -25,7 +25,7 @@ struct Answer {
 }
 
 /// Between two states in all that was measured.
-const PERIOD: Duration = Duration::from_millis(1);
+pub(super) const PERIOD: Duration = Duration::from_millis(1);
 
 type Question = (&'static str, String, fn(&Need, &Estimate) -> Answer);
 
@@ -107,7 +107,9 @@ pub fn recommend(evidence: &Evidence, need: &Need) -> Recommendation {
     let (between, citations) = (found.between, book.citations());
     let touch = choice.as_ref().filter(|_| need.haptic).and_then(|choice| choice.delay_ms);
     let touch = touch.map_or(Vec::new(), |one_way_ms| Felt::all(2.0 * one_way_ms, PERIOD).to_vec());
-    Recommendation { touch, choice, others, steps, between, cautions, citations, ..nothing(need) }
+    let found =
+        Recommendation { touch, choice, others, steps, between, cautions, citations, ..nothing(need) };
+    if need.touch.is_some() { found.with_laws() } else { found }
 }
 
 /// What is asked, and no answer.
@@ -122,6 +124,7 @@ fn nothing(need: &Need) -> Recommendation {
         nearest: None,
         between: Vec::new(),
         touch: Vec::new(),
+        laws: None,
         cautions: Vec::new(),
         citations: Vec::new(),
     }
@@ -192,13 +195,6 @@ fn questions(need: &Need) -> Vec<Question> {
         format!("99 of 100 steps of the delay within {}?", ms(need.jitter_ms)),
         jitter,
     ));
-    if let Some(thing) = need.touch {
-        let limit =
-            Felt::new(thing, 0.0, PERIOD).critical_rtt_ms.map_or("any round trip".to_owned(), |critical| {
-                format!("a round trip under {critical:.2} ms, 99 of 100 each way")
-            });
-        questions.push(("touch", format!("{} calm: {limit}?", thing.name()), touch));
-    }
     let core = need.cpu_percent.map(|cpu| format!("{} of a core", percent(cpu)));
     let wanted: Vec<String> = core.into_iter().chain(need.memory_kb.map(kilobytes)).collect();
     if !wanted.is_empty() {
@@ -262,12 +258,6 @@ fn delay(need: &Need, estimate: &Estimate) -> Answer {
 
 fn jitter(need: &Need, estimate: &Estimate) -> Answer {
     within(estimate.jitter_ms, need.jitter_ms, ms)
-}
-
-fn touch(need: &Need, estimate: &Estimate) -> Answer {
-    let critical = need.touch.and_then(|thing| Felt::new(thing, 0.0, PERIOD).critical_rtt_ms);
-    let round_trip = Measured { value: 2.0 * estimate.delay_ms.value, ..estimate.delay_ms };
-    within(round_trip, critical.unwrap_or(f64::MAX), ms)
 }
 
 fn resources(need: &Need, estimate: &Estimate) -> Answer {

@@ -431,7 +431,7 @@ fn a_run_json_that_is_none_is_told() {
     );
 }
 
-const TOLD: &str = r#"taut: unknown_key.toml:2: durration: unknown key; allowed here: `title`, `description`, `duration`, `warmup`, `drain`, `lans`, `links`, `session`, `teleop`, `commands`, `cross`, `model`, `variant`, `axis`
+const TOLD: &str = r#"taut: unknown_key.toml:2: durration: unknown key; allowed here: `title`, `description`, `duration`, `warmup`, `limits`, `drain`, `lans`, `links`, `session`, `teleop`, `commands`, `cross`, `model`, `variant`, `axis`
 taut: unknown_key_of_a_link.toml:6: links.wire.latency: unknown key; allowed here: `between`, `from`, `to`, `chain`
 taut: unknown_key_of_a_server.toml:8: links.wire.chain.0.server.speed: unknown key; allowed here: `rate`, `mahimahi`, `rate_table`, `queue`
 taut: unknown_element.toml:9: links.wire.chain.1.latency: `latency` is not one of `server`, `delay`, `delay_table`, `jitter`, `jitter_table`, `loss`, `loss_table`, `recorded`, `duplicate`, `corrupt`, `cut`, `gate`
@@ -549,7 +549,7 @@ taut: value_missing.toml:1: this is not TOML: string values must be quoted, expe
 taut: key_twice.toml:2: this is not TOML: duplicate key, in `title = "u"`
 taut: latin1.toml:2: this is not UTF-8 text
 taut: nothing_sent.toml: has neither `session`, `teleop`, `commands` nor `cross`: nothing would be sent
-taut: escape_in_key.toml:1: \u{1b}[2J: unknown key; allowed here: `title`, `description`, `duration`, `warmup`, `drain`, `lans`, `links`, `session`, `teleop`, `commands`, `cross`, `model`, `variant`, `axis`
+taut: escape_in_key.toml:1: \u{1b}[2J: unknown key; allowed here: `title`, `description`, `duration`, `warmup`, `limits`, `drain`, `lans`, `links`, `session`, `teleop`, `commands`, `cross`, `model`, `variant`, `axis`
 "#;
 
 const TRACES_TOLD: &str = r#"taut: empty.csv: the file is empty

@@ -234,11 +234,44 @@ fn plan_answers_from_the_model() {
     assert!(text.contains("  wall: RATTLES; it rattles from a round trip of 9.06 ms on"), "{text}");
     let samples = format!("{link} --fragment 0B");
     assert_eq!(world.taut(&format!("{samples} --strict")).status, 0);
-    assert_eq!(world.taut(&format!("{samples} --touch spring --strict")).status, 0);
-    assert_eq!(world.taut(&format!("{samples} --touch wall --strict")).status, 1);
+    let strict = |profile: &str| world.taut(&format!("{samples} --limits {profile} --strict")).status;
+    assert_eq!(["tr22847_stationary", "tr22847_dynamic", "jnd_inertia"].map(strict), [0, 1, 0]);
     let far = "plan --rate 6Mbit --delay 15ms --buffer 45kB --cross tcp,cbr:1.904Mbit";
     assert_eq!(world.taut(&format!("{far} --strict")).status, 1);
     assert_eq!(world.taut(far).status, 0);
+}
+
+/// Twenty milliseconds each way, with nothing beside the stream.
+#[test]
+fn a_plan_says_by_which_control_law_a_wall_is_touched_and_how_stiff_it_is_felt() {
+    let world = World::new("plan-law");
+    let link = "plan --rate 10Mbit --delay 20ms --buffer 14kB --fragment 0B --touch wall";
+    let told = world.good(&format!("{link} --strict"));
+    assert!(told.contains("\n  Take wave: ") && told.contains("yes calm_touch"), "{told}");
+    let laws = json(&world.good(&format!("{link} --json")))["laws"].clone();
+    let of = |law: &str| laws["laws"].as_array().unwrap().iter().find(|told| told["law"] == law).unwrap();
+    assert_eq!((&laws["taken"], &of("position_force")["calm"]), (&"wave".into(), &false.into()), "{laws}");
+    // k / (1 + kT/(2b)), with a period for sampling and holding.
+    let seconds = (laws["rtt_ms"][1].as_f64().unwrap() + 1.0) / 1e3;
+    let expected = 1_500.0 / (1.0 + 1_500.0 * seconds / 60.0);
+    let wave = of("wave");
+    assert!((wave["felt_n_m"].as_f64().unwrap() - expected).abs() < 0.5, "{laws}");
+    assert_eq!((&wave["by"], &of("tdpa")["by"]), (&"theory".into(), &"simulation".into()));
+}
+
+#[test]
+fn a_scenario_chooses_whose_limits_it_is_held_against() {
+    let world = World::new("limits");
+    world.write("s.toml", SESSION);
+    let delay = |profile: &str| {
+        let result = json(&world.good(&format!("run s.toml --variant UDP --set limits={profile} --json -q")));
+        let limits = result["verdict"]["limits"].as_array().unwrap().clone();
+        let delay = limits.iter().find(|limit| limit["quantity"] == "delay").unwrap();
+        delay["limit"].to_string()
+    };
+    assert_eq!(["telehaptic", "tr22847_dynamic", "jnd_spring"].map(delay), ["30.0", "20.0", "18.0"]);
+    let wrong = world.taut("run s.toml --set limits=strict");
+    assert!(wrong.status == 2 && wrong.err.contains("jnd_inertia"), "{}", wrong.err);
 }
 
 #[test]

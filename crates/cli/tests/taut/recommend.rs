@@ -29,7 +29,7 @@ set = { "teleop.transport" = "quic", "teleop.reliable" = true }
 #[test]
 fn the_recommendation_comes_first_then_why_then_the_commands_behind_it() {
     let world = World::new("recommend");
-    let told = world.good("recommend --haptic --loss 1% --rtt 40ms");
+    let told = world.good("recommend --loss 1% --rtt 40ms");
     let at = |text: &str| told.find(text).unwrap_or_else(|| panic!("{text} is not in\n{told}"));
     let order = [
         "Take ",
@@ -40,11 +40,26 @@ fn the_recommendation_comes_first_then_why_then_the_commands_behind_it() {
         "taut run scenarios/recommend/",
     ];
     assert!(order.map(at).is_sorted(), "{told}");
-    let json: Value =
-        serde_json::from_str(&world.good("recommend --haptic --loss 1% --rtt 40ms --json")).unwrap();
+    let json: Value = serde_json::from_str(&world.good("recommend --loss 1% --rtt 40ms --json")).unwrap();
     let name = json["choice"]["name"].as_str().unwrap();
     assert!(told.contains(&format!("Take {name}")), "{told}");
     assert!(json["choice"]["delay_ms"].as_f64().unwrap() <= 30.0);
+}
+
+#[test]
+fn what_is_touched_has_a_control_law_in_the_commands_and_a_stiffness() {
+    let world = World::new("recommend-law");
+    let asked = "recommend --touch wall --rtt 40ms";
+    let told = world.good(&format!("{asked} --strict"));
+    assert_eq!(told.matches(" --law wave").count(), 2, "{told}");
+    let json: Value = serde_json::from_str(&world.good(&format!("{asked} --json"))).unwrap();
+    let laws = &json["laws"];
+    let felt = laws["laws"][1]["felt_n_m"].as_f64().unwrap();
+    assert!(laws["taken"] == "wave" && (600.0..800.0).contains(&felt), "{laws}");
+    let need = |limits: &str| -> Value {
+        serde_json::from_str(&world.good(&format!("recommend --rtt 40ms --limits {limits} --json"))).unwrap()
+    };
+    assert_eq!(need("tr22847_stationary")["need"]["budget_ms"], 100.0);
 }
 
 #[test]

@@ -1,7 +1,6 @@
 //! One medium in one direction: what a person would feel.
 
 use taut_core::{Bytes, DropCause, Duration, Medium, Sample, Time};
-use taut_qos::limits::Limits;
 
 use super::causes::Causes;
 use super::distribution::Summary;
@@ -43,7 +42,7 @@ impl MediumMetrics {
         Self {
             medium,
             watch,
-            delay_limit: Limits::for_medium(medium).map(|limits| limits.delay),
+            delay_limit: watch.limits.limits(medium).map(|limits| limits.delay),
             made: 0,
             withheld: 0,
             delivered: 0,

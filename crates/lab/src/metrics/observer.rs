@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use taut_core::{Address, Backlog, DropCause, Duration, LinkEvent, Medium, NodeEvent, Packet, Sample, Time};
+use taut_qos::limits::Profile;
 use taut_sim::{LinkId, Observer};
 
 use super::causes::Causes;
@@ -14,7 +15,7 @@ use super::series::Buckets;
 use super::skew::Skews;
 use super::video::{VideoMetrics, VideoWatch};
 use crate::run::FlowInfo;
-use crate::scenario::Direction;
+use crate::scenario::{Direction, Scenario};
 use taut_report::result::{FlowResult, MediumResult, Refusals, Series, SkewResult, VideoResult};
 
 /// Which part of a run counts, and how finely its course is kept.
@@ -24,6 +25,8 @@ pub(crate) struct Watch {
     pub(crate) warmup: Duration,
     /// What was made at or after this is not counted.
     pub(crate) duration: Duration,
+    /// What comes later than these allow is late.
+    pub(crate) limits: Profile,
 }
 
 /// Buckets of a series over the whole run.
@@ -34,6 +37,14 @@ const ZOOM_BUCKETS: usize = 1_000;
 const ZOOM: Duration = Duration::from_secs(5);
 
 impl Watch {
+    pub(crate) const fn of(scenario: &Scenario) -> Self {
+        let Scenario { warmup, duration, limits, .. } = scenario;
+        Self { warmup: *warmup, duration: *duration, limits: *limits }
+    }
+    /// From the beginning, against the usual limits.
+    pub(crate) const fn all_of(duration: Duration) -> Self {
+        Self { warmup: Duration::ZERO, duration, limits: Profile::Telehaptic }
+    }
     pub(crate) fn counts(self, made: Time) -> bool {
         made >= Time::ZERO + self.warmup && made < self.end()
     }

@@ -412,7 +412,7 @@ mod tests {
                 haptic: Some(("haptic".into(), HAPTIC)),
                 within: Duration::from_millis(5),
             };
-            let watch = Watch { warmup: Duration::from_secs(1), duration: Duration::from_secs(3) };
+            let watch = Watch { warmup: Duration::from_secs(1), ..Watch::all_of(Duration::from_secs(3)) };
             let mut rng: Rng = Seed::new(1).stream("rtp");
             Self {
                 metrics: VideoMetrics::new(watched, watch),

@@ -170,7 +170,7 @@ struct Tallies {
 impl CrossBooks {
     /// Empty ones of `flows`, which are those of the scenario.
     pub fn new(scenario: &Scenario, flows: &[CrossFlow]) -> Self {
-        let watch = Watch { warmup: scenario.warmup, duration: scenario.duration };
+        let watch = Watch::of(scenario);
         let (mut parts, mut by_ports, mut tallies) = (Vec::new(), BTreeMap::new(), Vec::new());
         for flow in flows {
             let is_tcp = matches!(flow.carrier, CrossCarrier::Tcp { .. });

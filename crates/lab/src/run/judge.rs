@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use taut_core::{Bitrate, Bytes, Duration, FlowId, Medium, Probability};
-use taut_qos::limits::{Beside, Check, Limits, check};
+use taut_qos::limits::{Beside, Check, Profile, check};
 use taut_qos::model::{self, Cbr, FixedFragment, MediaRates, SharedLink, TcpFlow, predict_with_media};
 
 use super::flows::FlowInfo;
@@ -21,9 +21,9 @@ use taut_report::result::{
 /// Of the real encode, where nothing scales it.
 const VP8_RATE: Bitrate = Bitrate::from_bps(400_000);
 
-/// Every limit of every medium.
-pub(super) fn limits(media: &[MediumResult]) -> Vec<LimitResult> {
-    media.iter().flat_map(limits_of).collect()
+/// Every limit of every medium, of this profile.
+pub(super) fn limits(profile: Profile, media: &[MediumResult]) -> Vec<LimitResult> {
+    media.iter().flat_map(|medium| limits_of(profile, medium)).collect()
 }
 
 /// What is held against the limits of video that is seen with force: Yuan, *Real-Time Synchronization of Multimedia Streams for
@@ -114,9 +114,9 @@ pub(super) fn touch(teleop: &TeleopResult) -> Option<LimitResult> {
     })
 }
 
-fn limits_of(result: &MediumResult) -> Vec<LimitResult> {
+fn limits_of(profile: Profile, result: &MediumResult) -> Vec<LimitResult> {
     let medium = Medium::ALL.into_iter().find(|medium| medium.name() == result.medium);
-    let Some(limits) = medium.and_then(Limits::for_medium) else { return Vec::new() };
+    let Some(limits) = medium.and_then(|medium| profile.limits(medium)) else { return Vec::new() };
     let ms = |value: Option<f64>| Duration::from_secs_f64(value.unwrap_or_default() / 1e3);
     let delay = result.delay_ms.as_ref().map(|delay| delay.max);
     let loss = Probability::from_fraction((result.loss_percent.unwrap_or_default() / 100.0).clamp(0.0, 1.0));

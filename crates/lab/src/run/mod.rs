@@ -158,7 +158,7 @@ fn staged(
     progress: &mut dyn FnMut(f64) -> ControlFlow<()>,
 ) -> Result<Option<RunResult>, RunError> {
     let mut stage = Stage::build(scenario, seed, devices, inputs, extras)?;
-    let watch = Watch { warmup: scenario.warmup, duration: scenario.duration };
+    let watch = Watch::of(scenario);
     let network = std::mem::take(&mut stage.network);
     let nodes = network.node_names();
     let cycles = judge::cycle_watch(scenario, &stage.flows);
@@ -253,7 +253,7 @@ impl Stage {
         account: &Account,
     ) -> Result<RunResult, RunError> {
         let media = metrics.media();
-        let mut limits = judge::limits(&media);
+        let mut limits = judge::limits(scenario.limits, &media);
         let media_session = self.media.as_ref();
         let nothing = media_session.and_then(|session| judge::no_session(session.opened(), &limits));
         limits.extend(nothing);

@@ -35,5 +35,7 @@ mod validity;
 pub use equations::{Acks, Bottleneck, LeastQueue, audio_delay, delta_max, m_cross, m_tcp, video_delay};
 pub use loss::{FrameLoss, Frames, PHASES, packet_loss};
 pub use plan::{CrossFlow, Plan};
-pub use prediction::{Condition, MediaDelays, Prediction, TcpCycle, predict, predict_with_media};
+pub use prediction::{
+    Condition, MediaDelays, Prediction, TcpCycle, predict, predict_with_media, predict_within,
+};
 pub use setting::{Cbr, FixedFragment, MediaRates, SharedLink, SharedLinkError, Stream, TcpFlow};

@@ -6,7 +6,8 @@ use std::str::FromStr;
 use serde::Deserialize;
 use taut_core::{Bitrate, Bytes, Duration};
 
-use super::{Cbr, FixedFragment, Prediction, SharedLink, SharedLinkError, Stream, TcpFlow, predict};
+use super::{Cbr, FixedFragment, Prediction, SharedLink, SharedLinkError, Stream, TcpFlow, predict_within};
+use crate::limits::Profile;
 use crate::touch::Thing;
 
 /// A link, the stream over it, and what goes beside that.
@@ -44,9 +45,13 @@ pub struct Plan {
     /// Video frames a second, 1 to 1000.
     #[serde(default = "fps")]
     pub fps: u32,
-    /// The arm touches this, and it has to be calm in the operator's hand.
+    /// The arm touches this, and it has to be calm in the operator's hand: for whoever knows control laws to
+    /// [say](Prediction::require_calm).
     #[serde(default)]
     pub touch: Option<Thing>,
+    /// Whose limits.
+    #[serde(default)]
+    pub limits: Profile,
 }
 
 const fn packet() -> Bytes {
@@ -90,6 +95,7 @@ impl Plan {
             audio_frame: Self::AUDIO_FRAME,
             fps: Self::FPS,
             touch: None,
+            limits: Profile::Telehaptic,
         }
     }
 
@@ -117,13 +123,10 @@ impl Plan {
                 CrossFlow::Cbr(cbr) => link.cbr.push(*cbr),
             }
         }
-        let mut prediction = predict(&link)?;
+        let mut prediction = predict_within(&link, self.limits)?;
         if link.load() >= link.rate {
             // A delay that the few packets keep that such a link carries is no need that is met.
             prediction.compliance.retain(|need| !need.holds);
-        }
-        if let Some(thing) = self.touch {
-            prediction.require_calm(thing);
         }
         Ok(prediction)
     }

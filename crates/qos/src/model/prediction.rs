@@ -9,8 +9,8 @@ use super::equations::{Acks, Bottleneck, audio_delay, delta_max, m_cross, m_tcp,
 use super::loss::{FrameLoss, Frames, PHASES, frame_loss, packet_loss};
 use super::validity::{MEDIA_FIT, media_fit, validity};
 use super::{MediaRates, SharedLink, SharedLinkError};
-use crate::limits::Limits;
-use crate::touch::{Felt, Thing};
+use crate::limits::Profile;
+use crate::touch::Felt;
 
 const HAPTIC_JITTER: &str = "haptic_jitter";
 /// Needs that phases decide.
@@ -101,7 +101,15 @@ pub struct Condition {
 /// # Errors
 /// When a rate, size or period that the equations divide by is 0.
 pub fn predict(link: &SharedLink) -> Result<Prediction, SharedLinkError> {
-    predict_with_media(link, link.multiplexer.map(MediaRates::of_source).unwrap_or_default())
+    predict_within(link, Profile::default())
+}
+
+/// The same, against the limits of `profile`.
+///
+/// # Errors
+/// When a rate, size or period that the equations divide by is 0.
+pub fn predict_within(link: &SharedLink, profile: Profile) -> Result<Prediction, SharedLinkError> {
+    predicted(link, link.multiplexer.map(MediaRates::of_source).unwrap_or_default(), profile)
 }
 
 /// Applies the model, with audio and video at `media`.
@@ -109,6 +117,10 @@ pub fn predict(link: &SharedLink) -> Result<Prediction, SharedLinkError> {
 /// # Errors
 /// When a rate, size or period that the equations divide by is 0.
 pub fn predict_with_media(link: &SharedLink, media: MediaRates) -> Result<Prediction, SharedLinkError> {
+    predicted(link, media, Profile::default())
+}
+
+fn predicted(link: &SharedLink, media: MediaRates, profile: Profile) -> Result<Prediction, SharedLinkError> {
     link.check()?;
     let mu = link.rate.as_bps() as f64 / 8.0;
     let load = link.load();
@@ -151,7 +163,7 @@ pub fn predict_with_media(link: &SharedLink, media: MediaRates) -> Result<Predic
         compliance: Vec::new(),
         compliant: None,
     };
-    prediction.compliance = compliance(link, &prediction);
+    prediction.compliance = compliance(link, &prediction, profile);
     prediction.compliant = answer(&prediction, valid);
     Ok(prediction)
 }
@@ -221,7 +233,7 @@ fn jitter(link: &SharedLink, mu: f64, tcp: Option<&TcpCycle>, cross_bytes: u64) 
 }
 
 /// R < μ, (14), δ_max and the frame delays against the limits of each medium.
-fn compliance(link: &SharedLink, prediction: &Prediction) -> Vec<Condition> {
+fn compliance(link: &SharedLink, prediction: &Prediction, profile: Profile) -> Vec<Condition> {
     let mut conditions = vec![Condition::new(
         "rate",
         link.load() < link.rate,
@@ -234,26 +246,26 @@ fn compliance(link: &SharedLink, prediction: &Prediction) -> Vec<Condition> {
             conditions.push(Condition::new(name, value < limit.as_secs_f64(), numbers, "it will be felt"));
         }
     };
-    let of = |medium| Limits::for_medium(medium).expect("haptic, audio and video have limits");
+    let of = |medium| profile.limits(medium).expect("haptic, audio and video have limits");
     below("haptic_delay", Some(prediction.d_max_s), of(Medium::Haptic).delay);
     below(HAPTIC_JITTER, prediction.jitter_max_s, of(Medium::Haptic).jitter);
     if let Some(media) = prediction.media {
         below("audio_delay", media.audio_s, of(Medium::Audio).delay);
         below("video_delay", media.video_s, of(Medium::Video).delay);
     }
-    conditions.extend(losses(prediction));
+    conditions.extend(losses(prediction, profile));
     conditions
 }
 
 /// What of each medium may be lost, against what flows lose whose phases stand.
-fn losses(prediction: &Prediction) -> Vec<Condition> {
+fn losses(prediction: &Prediction, profile: Profile) -> Vec<Condition> {
     let Some(p) = prediction.loss else { return Vec::new() };
     let sample = Some(Frames { packets: 1, lost: p });
     let (audio, video) = prediction.frames.map_or((None, None), |frames| (frames.audio, frames.video));
     let all = [(Medium::Haptic, sample), (Medium::Audio, audio), (Medium::Video, video)];
     let one = |(name, (medium, frames)): (&'static str, (Medium, Option<Frames>))| {
         let Frames { packets, lost } = frames?;
-        let limit = Limits::for_medium(medium)?.loss.as_fraction();
+        let limit = profile.limits(medium)?.loss.as_fraction();
         let most = (lost * PHASES).min(1.0);
         let of = if packets == 1 { String::new() } else { format!(" of frames of {packets} packets") };
         let numbers = format!(
@@ -290,18 +302,17 @@ impl Condition {
 }
 
 impl Prediction {
-    /// This is touched, and has to be calm.
-    pub fn require_calm(&mut self, thing: Thing) {
-        let felt = self.touch.iter().find(|felt| felt.thing == thing);
-        let Some(felt) = felt else { return };
-        self.compliance.push(Condition {
-            name: "calm_touch",
-            holds: felt.calm,
-            explanation: felt.to_string(),
-        });
-        if !felt.calm {
+    /// What is touched has to be calm by some control law: is it, and why?
+    pub fn require_calm(&mut self, holds: bool, explanation: String) {
+        self.compliance.push(Condition { name: "calm_touch", holds, explanation });
+        if !holds {
             self.compliant = Some(false);
         }
+    }
+
+    /// The shortest and the longest round trip, where one way goes through the link and the other takes `idle_way`.
+    pub fn round_trips(&self, idle_way: Duration) -> [Duration; 2] {
+        [self.d_min_s, self.d_max_s].map(|way| Duration::from_secs_f64(way) + idle_way)
     }
 
     /// Is the setting within the model's range?
@@ -354,7 +365,7 @@ impl fmt::Display for Prediction {
                 writeln!(f, "  {mark:<4}{:<26}{}", condition.name, condition.explanation)?;
             }
         }
-        writeln!(f, "touch, where force comes back")?;
+        writeln!(f, "touch by position_force, in a middle grip, where force comes back")?;
         self.touch.iter().try_for_each(|felt| writeln!(f, "  {felt}"))?;
         match self.compliant {
             Some(true) => write!(f, "compliant"),

@@ -38,7 +38,7 @@ pub fn account_media(
     inputs: Vec<Input>,
 ) -> RunResult {
     let keys = stream_keys();
-    let watch = Watch { warmup: scenario.warmup, duration: scenario.duration };
+    let watch = Watch::of(scenario);
     let mut metrics = Metrics::new(watch, &keys, 0, 0, None);
     let books = Books::new(session);
     let sides = [Side::Opens, Side::Waits].into_iter().zip(ends);
@@ -67,7 +67,7 @@ pub fn account_media(
             way.counters.extend(turns[direction as usize].counters());
         }
     }
-    let mut limits = judge::limits(&media);
+    let mut limits = judge::limits(scenario.limits, &media);
     let nothing = judge::no_session(books.opened(), &limits);
     limits.extend(nothing);
     let flows = keys.iter().zip(&network).map(|(key, way)| {

@@ -128,7 +128,7 @@ pub fn account(
 ) -> RunResult {
     let network = &Way::of_all(paths);
     let teleop = scenario.teleop.as_ref().expect("only sessions run for real");
-    let watch = Watch { warmup: scenario.warmup, duration: scenario.duration };
+    let watch = Watch::of(scenario);
     let record: Shared = Rc::new(RefCell::new(Record::new(teleop, Seed::new(seed), watch)));
     let keys = stream_keys();
     let mut books = [Side::Opens, Side::Waits].map(|side| Book::new(teleop, side, record.clone()));
@@ -159,7 +159,7 @@ pub fn account(
     let mut series = metrics.series(&NODES.map(str::to_owned), &[], &[]);
     series.extend(record.series());
     let media = metrics.media();
-    let mut limits = judge::limits(&media);
+    let mut limits = judge::limits(scenario.limits, &media);
     limits.extend(judge::touch(&teleop));
     RunResult {
         ran: Ran::Real,

@@ -200,8 +200,6 @@ impl Control {
 
 #[cfg(test)]
 mod tests {
-    use taut_core::Probability;
-
     use super::super::line::{self, Line};
     use super::*;
     use crate::scenario::Scenario;
@@ -215,7 +213,7 @@ mod tests {
     }
 
     fn touched(teleop: &Teleop, seconds: u64, periods: usize) -> ControlResult {
-        let line = Line { periods, loss: Probability::default() };
+        let line = Line { periods, ..Line::default() };
         line::touched(teleop, Duration::from_secs(seconds), line, Seed::new(1)).unwrap()
     }
 
@@ -280,7 +278,7 @@ mod tests {
 
     #[test]
     fn a_value_that_is_no_number_is_a_failure_with_its_name() {
-        let watch = Watch { warmup: Duration::ZERO, duration: Duration::from_secs(1) };
+        let watch = Watch::all_of(Duration::from_secs(1));
         let teleop = teleop("environment = \"wall\"");
         let mut control = Control::new(&teleop, Seed::new(1), watch);
         control.moves(true);

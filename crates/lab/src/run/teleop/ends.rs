@@ -1,7 +1,5 @@
-//! Both ends of a control law in step over two lines of constant delay, where each end may keep a message to itself or send a copy of it
+//! Both ends of a control law in step over two lines, where each end may keep a message to itself or send a copy of it
 //! over a second line: no clocks, no transport, no session.
-
-use std::collections::VecDeque;
 
 use taut_agent::control::{
     Law, Message, Motion, OperatorEnd, Port, Quantity, RobotEnd, Surroundings, Worth, lasts,
@@ -10,6 +8,7 @@ use taut_agent::{RobotDevice, SetPoint};
 use taut_core::{Duration, Rng, Seed, Time};
 use taut_session::State;
 
+use super::line::{Line, UnderWay};
 use crate::demo::Vector;
 use crate::robot::{SimulatedArm, SimulatedRobot};
 use crate::scenario::Teleop;
@@ -55,8 +54,8 @@ const RESERVE: f64 = 0.02;
 /// Hand, law, line and arm.
 pub(crate) struct Ends<'a> {
     pub(crate) teleop: &'a Teleop,
-    /// Of the round trip, a period for sampling and holding included.
-    pub(crate) periods: usize,
+    /// Between them; what is lost on it, `losses` says.
+    pub(crate) line: Line,
     pub(crate) losses: Losses,
     pub(crate) saving: Saving,
     pub(crate) copies: Copies,
@@ -98,19 +97,19 @@ impl Ends<'_> {
         let mut robot = RobotEnd::new(law, servo, period);
         let mut arm = SimulatedArm::of_run(self.teleop, self.seed, begins_at);
         arm.enable().ok()?;
-        let behind = (self.periods / 2).min(1_000);
-        let mut there = Way::new(self, Quantity::Velocity, "line/there", behind);
-        let mut back = Way::new(self, Quantity::Force, "line/back", self.periods - behind);
+        let delay = self.line.there();
+        let mut there = Way::new(self, Quantity::Velocity, "line/there", delay);
+        let mut back = Way::new(self, Quantity::Force, "line/back", self.line.periods - delay);
         let mut measured = Surroundings::default();
         (measured.arm.position, measured.force) = (begins_at, [0.0; 3]);
         let (mut felt, mut begun) = ([0.0; 3], false);
         for step in 1..=time / period {
             let now = Time::ZERO + period * step;
-            back.arrived().iter().for_each(|message| operator.receive(message));
+            back.under_way.pop().iter().for_each(|message| operator.receive(message));
             let moved = hand(now, &felt)?;
             let output = operator.step(&moved)?;
             there.offer(&output.message, &output.port, law.is_passive().then_some(output.reserve));
-            if let Some(message) = there.arrived() {
+            if let Some(message) = there.under_way.pop() {
                 robot.receive(&message);
                 begun = true;
             }
@@ -147,13 +146,12 @@ struct Way {
     copies: Copies,
     lines: [Lossy; 2],
     choice: Rng,
-    behind: usize,
-    under_way: VecDeque<Option<Message>>,
+    under_way: UnderWay<Message>,
     messages: Messages,
 }
 
 impl Way {
-    fn new(ends: &Ends<'_>, quantity: Quantity, name: &str, behind: usize) -> Self {
+    fn new(ends: &Ends<'_>, quantity: Quantity, name: &str, delay: usize) -> Self {
         let floor = FLOORS[usize::from(quantity == Quantity::Velocity)];
         let deadband = |k| Worth::new(quantity, ends.teleop.period).weber(k, floor).keep_alive(KEEP_ALIVE);
         let worth = match ends.saving {
@@ -171,8 +169,7 @@ impl Way {
             copies: ends.copies,
             lines: [line(""), line("/second")],
             choice: ends.seed.stream(&format!("{name}/copies")),
-            behind,
-            under_way: VecDeque::new(),
+            under_way: UnderWay::new(delay, ends.line.spread, ends.seed.stream(&format!("{name}/late"))),
             messages: Messages::default(),
         }
     }
@@ -193,11 +190,7 @@ impl Way {
         self.messages.sent += u64::from(is_sent);
         self.messages.copied += u64::from(is_copied);
         let arrives = is_sent && (!lost[0] || is_copied && !lost[1]);
-        self.under_way.push_back(arrives.then_some(*message));
-    }
-
-    fn arrived(&mut self) -> Option<Message> {
-        if self.under_way.len() > self.behind { self.under_way.pop_front().flatten() } else { None }
+        self.under_way.push(arrives.then_some(*message));
     }
 }
 

@@ -85,7 +85,7 @@ fn add_life(
 ) -> Result<(Vec<StreamKey>, Shared), RunError> {
     let operator = network.next_address();
     let robot = Address(operator.0 + 1);
-    let watch = Watch { warmup: scenario.warmup, duration: scenario.duration };
+    let watch = Watch::of(scenario);
     let record: Shared = Rc::new(RefCell::new(Record::new(teleop, seed, watch)));
     record.borrow_mut().own_devices(devices.own());
     let counters: [Counters; 2] = Default::default();

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use taut_core::Duration;
+use taut_qos::limits::Profile;
 
 use super::commands::Commands;
 use super::defaults;
@@ -30,6 +31,11 @@ pub struct Scenario {
     #[serde(default)]
     #[schemars(with = "String")]
     pub warmup: Duration,
+    /// Whose limits the media are held against: `telehaptic`, `tr22847_dynamic`, `tr22847_stationary`, `jnd_damper`, `jnd_spring` or
+    /// `jnd_inertia`.
+    #[serde(default, skip_serializing_if = "is_usual")]
+    #[schemars(with = "String", extend("enum" = Profile::NAMES))]
+    pub limits: Profile,
     /// How long the run goes on after `duration`, so that the last samples can arrive.
     #[serde(default = "defaults::two_seconds")]
     #[schemars(with = "String")]
@@ -60,6 +66,10 @@ pub struct Scenario {
     /// What is varied in all combinations, after the variants that are listed.
     #[serde(default, rename = "axis", skip_serializing_if = "Vec::is_empty")]
     pub axes: Vec<Axis>,
+}
+
+fn is_usual(limits: &Profile) -> bool {
+    *limits == Profile::default()
 }
 
 /// What the closed-form model is about.

@@ -1,0 +1,40 @@
+//! What the closed-form model says of a plan, and by which control law to touch over it.
+
+use serde::Serialize;
+use taut_core::{Duration, Probability};
+use taut_lab::laws::{LawAdvice, Touching};
+use taut_qos::model::{Plan, Prediction, SharedLinkError};
+
+/// The answer.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Planned {
+    /// Of the model.
+    #[serde(flatten)]
+    pub prediction: Prediction,
+    /// By which control law, and how stiff a thing stays calm; absent where nothing is touched.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub laws: Option<LawAdvice>,
+}
+
+/// Where something is touched, a control law has to keep it calm over the longest round trip with the jitter and loss of the model.
+///
+/// # Errors
+/// Where the model would divide by zero.
+pub fn plan(plan: &Plan) -> Result<Planned, SharedLinkError> {
+    let mut prediction = plan.predict()?;
+    let laws = plan.touch.map(|thing| {
+        let touching = Touching {
+            round_trips: prediction.round_trips(plan.delay),
+            period: plan.period,
+            jitter: Duration::from_secs_f64(prediction.jitter_max_s.unwrap_or_default()),
+            loss: Probability::from_fraction(prediction.loss.unwrap_or_default()).unwrap_or_default(),
+            thing: Some(thing),
+        };
+        touching.advise()
+    });
+    if let Some(laws) = &laws {
+        let by = laws.taken.as_ref().map_or_else(String::new, |law| format!("by {law}: "));
+        prediction.require_calm(laws.is_met(), format!("{by}{}", laws.why));
+    }
+    Ok(Planned { prediction, laws })
+}
