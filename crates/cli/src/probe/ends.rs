@@ -32,8 +32,11 @@ const IDLE: Duration = Duration::from_millis(20);
 /// Messages of a train, one right behind the other, and how long each is.
 const TRAIN: usize = 48;
 const TRAIN_MESSAGE: usize = 1_000;
-/// What a message of a train has around it: headers of the session, of Noise, UDP and IP.
-const AROUND_MESSAGE: usize = 78;
+/// What a message has around it on the wire: headers of the session, UDP and IP, and what Noise adds where it is sealed.
+const AROUND: usize = 46;
+const SEALED: usize = 28;
+/// In the mean, what came is acknowledged in a message: 13 B in a third of them.
+const ACKNOWLEDGED: usize = 4;
 /// Trains each way.
 const TRAINS: usize = 10;
 /// Between two trains the one way, and half of it to one the other way.
@@ -84,9 +87,10 @@ pub(super) struct BothWays {
 }
 
 impl BothWays {
-    pub(super) fn new(messages: usize) -> Self {
+    /// Of so many messages, which are sealed or not.
+    pub(super) fn new(messages: usize, sealed: bool) -> Self {
         let seen = || Seen::new(EVERY, messages);
-        let trains = || Trains::new(TRAINS, TRAIN, Bytes::new((TRAIN_MESSAGE + AROUND_MESSAGE) as u64));
+        let trains = || Trains::new(TRAINS, TRAIN, on_the_wire(TRAIN_MESSAGE, sealed));
         Self {
             there: seen(),
             back: seen(),
@@ -135,8 +139,15 @@ fn message(channel: ChannelId, head: Head, length: usize) -> DeviceMessage {
 
 /// As long as a state's bytes.
 const SHORT: usize = 24;
-/// What is measured, with all headers.
-pub(super) const MESSAGE: Bytes = Bytes::new((SHORT + AROUND_MESSAGE) as u64);
+
+/// What is measured, with all headers: as much as a session's sample of the same length.
+pub(super) fn measured(sealed: bool) -> Bytes {
+    on_the_wire(SHORT + ACKNOWLEDGED, sealed)
+}
+
+fn on_the_wire(length: usize, sealed: bool) -> Bytes {
+    Bytes::new((length + AROUND + if sealed { SEALED } else { 0 }) as u64)
+}
 
 /// What a message of a probe says at its head.
 #[derive(Clone, Copy)]
