@@ -14,8 +14,8 @@ use clap::Args;
 use taut_agent::{OperatorCommand, OperatorSettings};
 use taut_core::{Bytes, Duration};
 use taut_io::session::{
-    Endpoint, OperateConfig, OperatorMachine, PathSpec, Remote, TransportConfig, TransportKind,
-    operate, os_seed,
+    Endpoint, OperateConfig, OperatorMachine, PathSpec, Remote, TransportConfig, TransportKind, operate,
+    os_seed,
 };
 use taut_io::{Clock, Driver, DriverConfig};
 use taut_lab::probe::{Fit, Probed, Seen, Way, compare};
@@ -138,7 +138,11 @@ fn ways(arguments: &Arguments) -> Result<Vec<(String, &str, Option<PathSpec>)>, 
     let all: Option<Vec<_>> = (0..count).map(way).collect();
     let all = all.filter(|_| path.is_empty() || path.len() == count);
     all.ok_or_else(|| {
-        format!("{} times HOST:PORT and {} times --path: one HOST:PORT for all, or one each", connect.len(), path.len())
+        format!(
+            "{} times HOST:PORT and {} times --path: one HOST:PORT for all, or one each",
+            connect.len(),
+            path.len()
+        )
     })
 }
 

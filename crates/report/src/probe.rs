@@ -59,7 +59,7 @@ fn sessions(probe: &ProbeResult) -> String {
 
 /// A row for what was recorded of each direction, and one for what was fitted.
 fn ways(probe: &ProbeResult) -> String {
-    let mut table = Table::new("").text("direction").text("").number("arrived", "");
+    let mut table = Table::new("").text("direction").number("arrived", "");
     for percentile in ["least", "p50", "p99", "p99.9", "most"] {
         table = table.number(percentile, "ms");
     }
@@ -71,12 +71,12 @@ fn ways(probe: &ProbeResult) -> String {
             percentiles.map(|percentile| optional(of(one, percentile), 4))
         };
         let rate = optional(way.rate_bps.map(|rate| rate / 1e6), 4);
-        let mut recorded = vec![escape(&way.name), "recorded".to_owned(), count(way.received)];
+        let mut recorded = vec![escape(&format!("{}: recorded", way.name)), count(way.received)];
         recorded.extend(delays(&way.recorded_ms));
         recorded.extend([number(way.recorded_loss_percent, 3), count(way.overtaken), count(way.held), rate]);
         table.row(&recorded);
         let arrived = way.fitted_ms.as_ref().map_or(0, |delays| delays.count);
-        let mut fitted = vec![String::new(), "fitted".to_owned(), count(arrived)];
+        let mut fitted = vec![escape(&format!("{}: fitted", way.name)), count(arrived)];
         fitted.extend(delays(&way.fitted_ms));
         fitted.extend([number(way.fitted_loss_percent, 3), String::new(), String::new(), String::new()]);
         table.row(&fitted);
@@ -85,22 +85,37 @@ fn ways(probe: &ProbeResult) -> String {
 }
 
 /// The distributions, and their tails.
-fn figures<'a>(way: &'a ProbedWay) -> Vec<Figure> {
-    let sample = |name, ink, delays: &'a Option<Distribution>| {
-        let distribution = delays.as_ref().filter(|delays| !delays.cdf.is_empty())?;
-        Some(Sample { name, ink, limit: None, distribution })
-    };
-    let both = [sample("recorded", RECORDED, &way.recorded_ms), sample("fitted", FITTED, &way.fitted_ms)];
-    let samples: Vec<Sample<'a>> = both.into_iter().flatten().collect();
-    if samples.is_empty() {
-        return Vec::new();
-    }
+fn figures(way: &ProbedWay) -> Vec<Figure> {
+    let both = [("recorded", RECORDED, &way.recorded_ms), ("fitted", FITTED, &way.fitted_ms)];
+    let both: Vec<(&'static str, Ink, &Distribution)> = both
+        .into_iter()
+        .filter_map(|(name, ink, delays)| Some((name, ink, delays.as_ref()?)))
+        .filter(|(.., delays)| !delays.cdf.is_empty())
+        .collect();
+    let Some(end) = both.iter().map(|(.., delays)| delays.p95).reduce(f64::max) else { return Vec::new() };
+    // What is beyond would leave little room for what most messages take.
+    let most: Vec<Distribution> = both.iter().map(|(.., delays)| within(delays, end)).collect();
     let title = format!("Delay {}", way.name);
-    let caption = "Share of messages whose delay is not above a value.".to_owned();
+    let caption =
+        "Share of messages whose delay is not above a value. The axis ends where both have 95 %.".to_owned();
+    let samples: Vec<Sample<'_>> =
+        both.iter().zip(&most).map(|((name, ink, _), most)| sample(name, *ink, most)).collect();
     let chart = cdf_chart(&samples, &title, "delay (ms)");
     let all = Figure { stem: "delay-cdf".to_owned(), title, caption, chart };
     let title = format!("Tail of the delay {}", way.name);
     let caption = "Share of messages whose delay is above a value, on a logarithmic scale.".to_owned();
+    let samples: Vec<Sample<'_>> =
+        both.iter().map(|(name, ink, delays)| sample(name, *ink, delays)).collect();
     let chart = tail_chart(&samples, &title);
     vec![all, Figure { stem: "delay-tail".to_owned(), title, caption, chart }]
+}
+
+fn sample<'a>(name: &'a str, ink: Ink, distribution: &'a Distribution) -> Sample<'a> {
+    Sample { name, ink, limit: None, distribution }
+}
+
+/// Of its points those up to `end`.
+fn within(delays: &Distribution, end: f64) -> Distribution {
+    let cdf = delays.cdf.iter().copied().filter(|(value, _)| *value <= end).collect();
+    Distribution { cdf, ..delays.clone() }
 }

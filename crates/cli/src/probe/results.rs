@@ -51,7 +51,8 @@ impl Found<'_> {
             let scenario = Scenario::read(&written[0]).map_err(|error| error.to_string())?;
             let drawn = report(self.paths, self.names, &scenario, [&recorded.verdict, &fitted.verdict]);
             let drawn = drawn.map_err(|error| error.within(&written[0]).to_string())?;
-            std::fs::write(file, probe_html(&drawn)).map_err(|error| format!("{}: {error}", file.display()))?;
+            std::fs::write(file, probe_html(&drawn))
+                .map_err(|error| format!("{}: {error}", file.display()))?;
         }
         advise(arguments, clock, self.paths)
     }
@@ -97,7 +98,11 @@ fn felt(arguments: &Arguments, clock: &Clock, written: &[PathBuf; 2]) -> Result<
         }
     } else {
         print(&side_by_side(&recorded_result, &fitted_result))?;
-        print(&format!("{} and {} are those scenarios: `taut run FILE`\n", recorded.display(), fitted.display()))?;
+        print(&format!(
+            "{} and {} are those scenarios: `taut run FILE`\n",
+            recorded.display(),
+            fitted.display()
+        ))?;
     }
     Ok([recorded_result, fitted_result])
 }
@@ -143,7 +148,8 @@ fn advise(arguments: &Arguments, clock: &Clock, paths: &[Probed<'_>]) -> Ended {
         return Ok(ExitCode::SUCCESS);
     }
     let network = &need.network;
-    let mut more = if several { format!(" --paths {}", paths.len()) } else { format!(" --burst {:.1}", network.burst) };
+    let mut more =
+        if several { format!(" --paths {}", paths.len()) } else { format!(" --burst {:.1}", network.burst) };
     if let Some(rate) = question.rate {
         more += &format!(" --rate {}bit", rate.as_bps());
     }

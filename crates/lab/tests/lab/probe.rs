@@ -191,6 +191,52 @@ fn a_session_over_what_was_probed_fares_as_over_the_link() {
 }
 
 #[test]
+fn two_paths_are_one_scenario_of_two_paths_and_each_is_drawn_beside_what_was_fitted() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("probe-paths");
+    fs::create_dir_all(&folder).unwrap();
+    let near = probed(&known("[{ delay = \"5ms\" }, { loss = { bernoulli = \"2%\" } }]"), 1);
+    let far =
+        probed(&known("[{ jitter = { distribution = \"uniform\", mean = \"12ms\", spread = \"2ms\" } }]"), 2);
+    let fits = [&near, &far].map(|seen| [seen[0].fit().unwrap(), seen[1].fit().unwrap()]);
+    let paths = [path([&near[0], &near[1]], &fits[0]), path([&far[0], &far[1]], &fits[1])];
+    let files = scenario("probed.csv", &paths);
+    fs::write(folder.join("probed.csv"), files.recording).unwrap();
+    let [recorded, fitted] = [files.recorded, files.fitted].map(|text| {
+        fs::write(folder.join("probed.toml"), text).unwrap();
+        let scenario = Scenario::read(&folder.join("probed.toml")).unwrap();
+        scenario.with(&["duration=4s".parse().unwrap()]).unwrap()
+    });
+    for scenario in [&recorded, &fitted] {
+        let result = simulated(scenario, 1);
+        for stream in ["forward haptic", "backward haptic"] {
+            let fared = fared(std::slice::from_ref(&result), stream);
+            // By the near path, which loses, or by the far one.
+            assert!((4.9..12.6).contains(&fared.p50) && fared.in_time_percent > 99.0, "{stream}: {fared:?}");
+        }
+    }
+    let verdict = simulated(&fitted, 1).verdict;
+    let names = ["wwan0".to_owned(), "wlan0".to_owned()];
+    let drawn = report(&paths, &names, &fitted, [&verdict, &verdict]).unwrap();
+    let shown: Vec<&str> = drawn.ways.iter().map(|way| way.name.as_str()).collect();
+    assert_eq!(
+        shown,
+        [
+            "wwan0, to the other end",
+            "wwan0, from the other end",
+            "wlan0, to the other end",
+            "wlan0, from the other end"
+        ]
+    );
+    for way in &drawn.ways {
+        let [recorded, fitted] = [&way.recorded_ms, &way.fitted_ms].map(|delays| delays.as_ref().unwrap());
+        within(&way.name, fitted.p50, recorded.p50, 0.05);
+        within(&way.name, way.fitted_loss_percent, way.recorded_loss_percent, 0.2);
+    }
+    let page = taut_report::probe_html(&drawn);
+    assert!(page.matches("<figure>").count() == 8 && page.contains("wlan0, from the other end"), "{page}");
+}
+
+#[test]
 fn clocks_that_were_never_set_and_run_apart_are_compared_by_the_fastest_messages() {
     let chain =
         "[{ jitter = { distribution = \"uniform\", mean = \"12ms\", spread = \"4ms\", reorder = true } }]";
