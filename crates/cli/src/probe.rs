@@ -103,39 +103,46 @@ pub(crate) fn probe(arguments: &Arguments) -> Ended {
             return Err(format!("{}: name a file in a folder that is there", file.display()));
         }
     }
-    let ways = ways(arguments)?;
+    let legs = legs(arguments)?;
     let mut measured = Vec::new();
     // One after the other: none is to see what is sent over another.
-    for (name, to, path) in &ways {
+    for Leg { name, to, begins } in &legs {
         let endpoint = Endpoint::connect(transport.clone(), host::resolve(to)?, security.clone(), &clock);
-        let endpoint = endpoint.and_then(|endpoint| endpoint.over(path.as_slice()));
+        let endpoint = endpoint.and_then(|endpoint| endpoint.over(begins.as_slice()));
         let sealed = security.fingerprint().is_some();
         let found = asking(arguments, name, &clock, &endpoint.map_err(|error| error.to_string())?, sealed)?;
         measured.push(found);
     }
     let paths: Vec<Probed<'_>> = measured.iter().map(Measured::path).collect();
-    let names: Vec<String> = ways.into_iter().map(|(name, ..)| name).collect();
+    let names: Vec<String> = legs.into_iter().map(|leg| leg.name).collect();
     Found { paths: &paths, names: &names }.tell(arguments, &clock)
 }
 
 /// Paths of a session at most.
 const MOST_PATHS: usize = 8;
 
-/// Each path: what it is called, where it leads to, where it begins.
-fn ways(arguments: &Arguments) -> Result<Vec<(String, &str, Option<PathSpec>)>, String> {
+/// A path to be probed.
+struct Leg<'a> {
+    name: String,
+    to: &'a str,
+    /// Where it begins, if that is said.
+    begins: Option<PathSpec>,
+}
+
+fn legs(arguments: &Arguments) -> Result<Vec<Leg<'_>>, String> {
     let Arguments { connect, path, .. } = arguments;
     let count = connect.len().max(path.len());
     if count > MOST_PATHS {
         return Err(format!("{count} paths: a session has at most {MOST_PATHS}"));
     }
     let to = |at: usize| connect.get(at).or(connect.first().filter(|_| connect.len() == 1));
-    let way = |at: usize| {
+    let leg = |at: usize| {
         let to = to(at)?;
         let begins = path.get(at).cloned();
         let name = begins.as_ref().map_or_else(|| to.clone(), ToString::to_string);
-        Some((name, to.as_str(), begins))
+        Some(Leg { name, to, begins })
     };
-    let all: Option<Vec<_>> = (0..count).map(way).collect();
+    let all: Option<Vec<_>> = (0..count).map(leg).collect();
     let all = all.filter(|_| path.is_empty() || path.len() == count);
     all.ok_or_else(|| {
         format!(
