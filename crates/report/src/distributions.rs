@@ -77,11 +77,11 @@ pub(super) fn skews(run: &RunResult) -> Vec<Figure> {
 }
 
 /// A distribution to be drawn: its name, its colour, the limit that it is held against.
-struct Sample<'a> {
-    name: &'a str,
-    ink: Ink,
-    limit: Option<f64>,
-    distribution: &'a Distribution,
+pub(super) struct Sample<'a> {
+    pub(super) name: &'a str,
+    pub(super) ink: Ink,
+    pub(super) limit: Option<f64>,
+    pub(super) distribution: &'a Distribution,
 }
 
 impl Sample<'_> {
@@ -108,7 +108,7 @@ pub(super) fn value_axis(label: &str, lo: f64, hi: f64) -> Axis {
     if lo > 0.0 && hi / lo > 30.0 { Axis::log(label, lo, hi) } else { Axis::rounded(label, lo, hi) }
 }
 
-fn cdf_chart(samples: &[Sample<'_>], title: &str, label: &str) -> Chart {
+pub(super) fn cdf_chart(samples: &[Sample<'_>], title: &str, label: &str) -> Chart {
     let (lo, hi) = value_range(samples);
     let mut chart = Chart::new(title, value_axis(label, lo, hi), Axis::rounded("deliveries (%)", 0.0, 100.0));
     for sample in samples {
@@ -120,7 +120,7 @@ fn cdf_chart(samples: &[Sample<'_>], title: &str, label: &str) -> Chart {
     chart
 }
 
-fn tail_chart(samples: &[Sample<'_>], title: &str) -> Chart {
+pub(super) fn tail_chart(samples: &[Sample<'_>], title: &str) -> Chart {
     let (lo, hi) = value_range(samples);
     let near = |sample: &Sample<'_>| {
         let largest = sample.points().next_back().map_or(0.0, |(value, _)| value);

@@ -19,6 +19,7 @@ mod headline;
 mod map;
 pub mod measures;
 mod page;
+mod probe;
 pub mod result;
 mod run;
 mod run_figures;
@@ -38,7 +39,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use crate::result::{
-    CampaignResult, ComparisonResult, MapResult, RunResult, SavingResult, TransparencyResult,
+    CampaignResult, ComparisonResult, MapResult, ProbeResult, RunResult, SavingResult, TransparencyResult,
 };
 
 /// The files that came of a run or a campaign.
@@ -113,6 +114,11 @@ pub fn comparison_html(comparison: &ComparisonResult) -> String {
 /// The figures of [`comparison_html`], like [`run_figures`].
 pub fn comparison_figures(comparison: &ComparisonResult) -> Vec<(String, String)> {
     named(comparison::figures(comparison).into_iter())
+}
+
+/// The report of a probe, what was recorded beside what was fitted: a whole HTML document like [`run_html`].
+pub fn probe_html(probe: &ProbeResult) -> String {
+    probe::html(probe)
 }
 
 fn named(figures: impl Iterator<Item = page::Figure>) -> Vec<(String, String)> {

@@ -6,6 +6,7 @@
 mod commands;
 mod comparison;
 mod map;
+mod probe;
 mod radio;
 mod saving;
 mod spread;
@@ -24,6 +25,7 @@ pub use comparison::{
     MediumSummary, SessionSummary,
 };
 pub use map::{MapGrip, MapPoint, MapResult};
+pub use probe::{ProbeResult, ProbedWay};
 pub use radio::{awake_mj, radio_mj};
 pub use saving::{CopyPoint, SavingPoint, SavingResult};
 pub use teleop::{

@@ -40,11 +40,14 @@ fn a_link_is_measured_through_a_relay_and_what_is_written_can_be_simulated() {
     let relaying = relay.wait_for("relaying");
     let between = relaying["address"].as_str().unwrap();
     let probed = world
-        .taut(&format!("probe {between} --identity here --trust {there} --for 6s --out office.toml --json"));
+        .taut(&format!("probe {between} {at} --identity here --trust {there} --for 6s --out office.toml --report office.html --json"));
     assert_eq!(probed.status, 0, "{probed:?}");
     let measured: Vec<Value> = probed.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     for way in ["there", "back"] {
-        let line = measured.iter().find(|line| line["event"] == "measured" && line["way"] == way);
+        let line = measured
+            .iter()
+            .find(|line| line["event"] == "measured" && line["path"] == between && line["way"] == way);
+        assert!(measured.iter().any(|line| line["path"] == at.as_str() && line["way"] == way), "{probed:?}");
         let figures = &line.unwrap_or_else(|| panic!("{probed:?}"))["figures"];
         println!("{way}: {figures}");
         let number = |value: &Value| value.as_f64().unwrap_or_else(|| panic!("{figures}"));
@@ -54,7 +57,7 @@ fn a_link_is_measured_through_a_relay_and_what_is_written_can_be_simulated() {
         assert!((0.5..1.0).contains(&(number(&figures["received"]) / 6_000.0)), "{figures}");
         assert!(number(&figures["overtaken"]) > 0.0, "{figures}");
         assert!((7e6..9e6).contains(&number(&figures["rate_bps"])), "{figures}");
-        assert!((40_000.0..=51_744.0).contains(&number(&figures["train_taken_bytes"])), "{figures}");
+        assert!((40_000.0..=51_552.0).contains(&number(&figures["train_taken_bytes"])), "{figures}");
         let (p, r) = (number(&figures["fit"]["p"]), number(&figures["fit"]["r"]));
         assert!((0.002..0.01).contains(&p) && (0.1..0.5).contains(&r), "{figures}");
     }
@@ -62,11 +65,17 @@ fn a_link_is_measured_through_a_relay_and_what_is_written_can_be_simulated() {
     assert_eq!(sessions.len(), 2, "{probed:?}");
     let advice = measured.iter().find(|line| line["event"] == "recommendation");
     assert!(advice.unwrap_or_else(|| panic!("{probed:?}"))["recommendation"].is_object());
+    let page = std::fs::read_to_string(world.path("office.html")).unwrap();
+    assert_eq!(page.matches("<figure>").count(), 8, "of two paths, both ways, distribution and tail");
     for scenario in ["office.toml", "office-recorded.toml"] {
+        let text = std::fs::read_to_string(world.path(scenario)).unwrap();
+        assert!(text.contains("[links.path2-back]") && text.contains("paths = 2"), "{text}");
         world.good(&format!("run {scenario} --set duration=2s -q"));
     }
     assert_eq!(relay.end("-TERM").0, 0);
     assert_eq!(far.end("-TERM").0, 0);
+    let uneven = world.taut(&format!("probe {at} {at} {at} --path lo --path 127.0.0.1 --trust {there}"));
+    assert!(uneven.status != 0 && uneven.err.contains("one HOST:PORT for all"), "{uneven:?}");
     let stranger = identity("stranger");
     let nobody = world.taut(&format!("probe {at} --identity here --trust {stranger} --for 2s --out x.toml"));
     assert!(nobody.status != 0 && nobody.err.contains("taut probe --listen"), "{nobody:?}");

@@ -6,14 +6,19 @@
 
 mod clocks;
 mod fit;
+mod report;
 mod scenario;
 mod trains;
 
-use taut_core::Duration;
+use taut_core::{Bytes, Duration, Link, Packet, PacketMeta, Time};
+
+use crate::metrics::Summary;
+use taut_report::result::Distribution;
 
 pub use clocks::compare;
 pub use fit::{Fit, FitError, FittedJitter, FittedLoss};
-pub use scenario::{Files, Way, scenario};
+pub use report::report;
+pub use scenario::{Files, Probed, Way, scenario};
 pub use trains::Trains;
 
 /// When a message arrived, and what that says of its path.
@@ -45,6 +50,35 @@ impl Seen {
     /// Of so many messages, at most [`Seen::MOST`], `every` apart, of which none has arrived yet.
     pub fn new(every: Duration, messages: usize) -> Self {
         Self { every, arrivals: vec![None; messages.min(Self::MOST)], newest: None, overtaken: 0 }
+    }
+
+    /// What a probe of so many messages of this `size` on the wire would see of a link, in virtual time.
+    pub fn over(link: &mut dyn Link, every: Duration, messages: usize, size: Bytes) -> Self {
+        let mut seen = Self::new(every, messages);
+        for number in 0..seen.arrivals.len() as u64 {
+            let now = Time::ZERO + every.saturating_mul(number);
+            while let Some(due) = link.poll_timeout().filter(|due| due.at <= now) {
+                link.handle_timeout(due.at);
+                seen.leave(link, due.at);
+            }
+            let meta = PacketMeta { id: number, sent: now, size, ..PacketMeta::default() };
+            link.handle_input(now, Packet { meta, payload: Vec::new() });
+            seen.leave(link, now);
+        }
+        while let Some(due) = link.poll_timeout() {
+            link.handle_timeout(due.at);
+            seen.leave(link, due.at);
+        }
+        seen
+    }
+
+    /// What leaves the link arrives.
+    fn leave(&mut self, link: &mut dyn Link, now: Time) {
+        while let Some(packet) = link.poll_transmit(now) {
+            let transit_ns = now.saturating_since(packet.meta.sent).as_nanos() as i64;
+            self.arrived(packet.meta.id as usize, Arrival { transit_ns, held: false, overtaken: false });
+        }
+        while link.poll_event().is_some() {}
     }
 
     /// The message with this number, from 0, arrived. False when it did so before, or was never sent.
@@ -86,6 +120,19 @@ impl Seen {
         let mean = delays.iter().sum::<f64>() / count;
         let square = delays.iter().map(|delay| (delay - mean) * (delay - mean)).sum::<f64>() / count;
         Duration::from_nanos(square.sqrt().round() as u64)
+    }
+
+    /// How long what arrived and was not held took; `None` when nothing arrived.
+    pub fn distribution(&self) -> Option<Distribution> {
+        let mut summary = Summary::default();
+        self.sorted().into_iter().for_each(|delay| summary.record(delay));
+        summary.to_result()
+    }
+
+    /// Of the messages up to the last one that arrived, the share that did not, 0 to 1.
+    pub fn lost(&self) -> f64 {
+        let sent = self.newest.map_or(0, |newest| newest + 1);
+        (sent - self.received()) as f64 / sent.max(1) as f64
     }
 
     fn sorted(&self) -> Vec<Duration> {

@@ -10,7 +10,7 @@ use crate::scenario::Distribution;
 /// The files of a probe, by their content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Files {
-    /// The recording that `recorded` plays: a row for each message, of both directions.
+    /// The recording that `recorded` plays: a row for each message, of both directions of all paths.
     pub recording: String,
     /// The scenario that plays it.
     pub recorded: String,
@@ -18,68 +18,110 @@ pub struct Files {
     pub fitted: String,
 }
 
+/// What is known of a path.
+#[derive(Clone, Copy, Debug)]
+pub struct Probed<'a> {
+    /// From the operator.
+    pub there: Way<'a>,
+    /// From the robot.
+    pub back: Way<'a>,
+}
+
 /// What is known of one direction.
 #[derive(Clone, Copy, Debug)]
 pub struct Way<'a> {
     /// What was seen.
     pub seen: &'a Seen,
+    /// How long the messages on the wire were that this is of.
+    pub message: Bytes,
     /// What would do the same.
     pub fit: &'a Fit,
-    /// How much it carries, where that was measured, and how long the messages on the wire were that `seen` is of.
-    pub carries: Option<(&'a Trains, Bytes)>,
+    /// How much it carries, where that was measured.
+    pub trains: Option<&'a Trains>,
 }
 
-/// The scenarios of what was seen from the operator (`there`) and from the robot (`back`): a session of the demonstration's samples at 1 kHz
-/// each way over a link each way. `recording` is the name that the recording's file will have, beside the scenarios.
-pub fn scenario(recording: &str, there: Way<'_>, back: Way<'_>) -> Files {
-    let played = |seen: &Seen, path: &str| {
-        let every = seen.every.as_nanos();
+impl<'a> Probed<'a> {
+    /// Each direction, and what its link is called in the scenarios; `number`: of several paths.
+    pub(super) fn ways(self, number: Option<usize>) -> [(String, Way<'a>); 2] {
+        let path = number.map_or_else(String::new, |number| format!("path{}-", number + 1));
+        [(format!("{path}there"), self.there), (format!("{path}back"), self.back)]
+    }
+}
+
+/// Each direction of all paths, and what its link is called.
+pub(super) fn ways<'a>(paths: &[Probed<'a>]) -> Vec<(String, Way<'a>)> {
+    let number = |number| (paths.len() > 1).then_some(number);
+    paths.iter().enumerate().flat_map(|(at, path)| path.ways(number(at))).collect()
+}
+
+/// The scenarios of what was seen: over one path a session of the demonstration's samples at 1 kHz each way, whose packets are as long as the probe's
+/// messages; over several paths, each a link there and one back, a session as it runs on sockets, by MTIP. `recording` is the name that the recording's
+/// file will have, beside the scenarios.
+pub fn scenario(recording: &str, paths: &[Probed<'_>]) -> Files {
+    let ways = ways(paths);
+    let played = |name: &str, way: &Way<'_>| {
+        let every = way.seen.every.as_nanos();
         format!(
-            "[{{ recorded = {{ file = {recording:?}, path = \"{path}\", way = \"there\", every = \"{every}ns\" }} }}]"
+            "[{{ recorded = {{ file = {recording:?}, path = \"{name}\", way = \"there\", every = \"{every}ns\" }} }}]"
         )
     };
+    let of = |title: &str, chain: &dyn Fn(&str, &Way<'_>) -> String| {
+        let mut text = format!("title = \"{title}\"\nduration = \"60s\"\n");
+        for (at, (name, way)) in ways.iter().enumerate() {
+            let [from, to] = if at % 2 == 0 { ["operator", "robot"] } else { ["robot", "operator"] };
+            text += &format!(
+                "\n[links.{name}]\nfrom = \"{from}\"\nto = \"{to}\"\nchain = {}\n",
+                chain(name, way)
+            );
+        }
+        text + &match paths {
+            [path] => session(path.there.message, path.back.message),
+            _ => several(paths.len()),
+        }
+    };
     Files {
-        recording: csv(there.seen, back.seen),
-        recorded: session(
-            "A network, as it was probed",
-            &played(there.seen, "there"),
-            &played(back.seen, "back"),
-        ),
-        fitted: session("A network, fitted to a probe", &elements(there), &elements(back)),
+        recording: csv(&ways),
+        recorded: of("A network, as it was probed", &played),
+        fitted: of("A network, fitted to a probe", &|_, way| elements(way)),
     }
 }
 
 /// Times in ms; an empty cell never arrived.
-fn csv(there: &Seen, back: &Seen) -> String {
-    let mut text =
-        "there_one_way_ms,there_acknowledged_after,back_one_way_ms,back_acknowledged_after\n".to_owned();
+fn csv(ways: &[(String, Way<'_>)]) -> String {
+    let columns = |(name, _): &(String, Way<'_>)| format!("{name}_one_way_ms,{name}_acknowledged_after");
+    let mut text = ways.iter().map(columns).collect::<Vec<_>>().join(",") + "\n";
     // A row of one direction alone would say that the other one lost a message; behind the last that arrived, so would a row of none.
-    let rows = there.newest.min(back.newest).map_or(0, |newest| newest + 1);
-    for (there, back) in there.delays().zip(back.delays()).take(rows) {
-        let cell = |delay: Option<Duration>| {
-            delay.map(|delay| format!("{:.3}", delay.as_millis_f64())).unwrap_or_default()
-        };
-        // Writing into a string does not fail.
-        let _ = writeln!(text, "{},,{},", cell(there), cell(back));
+    let rows = ways.iter().map(|(_, way)| way.seen.newest.map_or(0, |newest| newest + 1)).min().unwrap_or(0);
+    let mut delays: Vec<_> = ways.iter().map(|(_, way)| way.seen.delays()).collect();
+    for _ in 0..rows {
+        for (at, delays) in delays.iter_mut().enumerate() {
+            let comma = if at == 0 { "" } else { "," };
+            // Writing into a string does not fail.
+            let _ = match delays.next().flatten() {
+                Some(delay) => write!(text, "{comma}{:.3},", delay.as_millis_f64()),
+                None => write!(text, "{comma},"),
+            };
+        }
+        text.push('\n');
     }
     text
 }
 
-fn elements(way: Way<'_>) -> String {
+fn elements(way: &Way<'_>) -> String {
     let jitter = &way.fit.jitter;
     let shape = match jitter.distribution {
         Distribution::Uniform => "uniform",
         Distribution::Normal => "normal",
         Distribution::Pareto => "pareto",
     };
-    let rate = way.carries.and_then(|(trains, size)| Some((trains.rate()?, trains, size)));
-    let rate = rate.filter(|(rate, ..)| *rate > Bitrate::from_bps(0));
+    let rate = way.trains.and_then(|trains| Some((trains.rate()?, trains)));
+    let rate = rate.filter(|(rate, _)| *rate > Bitrate::from_bps(0));
     // What a message takes to leave is in its delay.
-    let leaving = rate.map_or(Duration::ZERO, |(rate, _, size)| size / rate);
+    let leaving = rate.map_or(Duration::ZERO, |(rate, _)| way.message / rate);
     let (mean, spread) = (jitter.mean.saturating_sub(leaving).as_nanos(), jitter.spread.as_nanos());
     let reorder = jitter.reorder;
     let mut chain = Vec::new();
-    if let Some((rate, trains, _)) = rate {
+    if let Some((rate, trains)) = rate {
         let (rate, queue) = (rate.as_bps(), trains.taken().get());
         chain.push(format!("{{ server = {{ rate = \"{rate}bit\", queue = {{ bytes = \"{queue}B\" }} }} }}"));
     }
@@ -93,31 +135,38 @@ fn elements(way: Way<'_>) -> String {
     format!("[{}]", chain.join(", "))
 }
 
-fn session(title: &str, there: &str, back: &str) -> String {
+fn session(there: Bytes, back: Bytes) -> String {
+    let [there, back] = [there.get(), back.get()];
     format!(
-        r#"title = "{title}"
-duration = "60s"
-
-[links.there]
-from = "operator"
-to = "robot"
-chain = {there}
-
-[links.back]
-from = "robot"
-to = "operator"
-chain = {back}
-
+        r#"
 [session]
 operator = "operator"
 robot = "robot"
 transport = "udp"
 
 [session.forward]
+packet = "{there}B"
 haptic = {{ period = "1ms", size = "24B", source = {{ simulated = {{ device = "leader" }} }} }}
 
 [session.backward]
+packet = "{back}B"
 haptic = {{ period = "1ms", size = "12B", source = {{ simulated = {{ device = "follower" }} }} }}
+"#
+    )
+}
+
+/// What stands still is late, and does not end the session: the network is judged.
+fn several(paths: usize) -> String {
+    format!(
+        r#"
+[teleop]
+operator = "operator"
+robot = "robot"
+paths = {paths}
+transport = "mtip"
+environment = "free"
+watchdog = "60s"
+max_age = "60min"
 "#
     )
 }

@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use taut_core::{Bytes, Duration, Link, Packet, PacketMeta, Seed, Time};
-use taut_lab::probe::{Arrival, Seen, Way, compare, scenario};
+use taut_core::{Bytes, Duration, Seed};
+use taut_lab::probe::{Arrival, Fit, Probed, Seen, Way, compare, report, scenario};
 use taut_lab::run::{Inputs, link_pair, run};
 use taut_lab::scenario::{Distribution, Scenario};
 use taut_report::result::{MediumResult, RunResult};
@@ -12,6 +12,7 @@ use taut_report::result::{MediumResult, RunResult};
 use crate::world::medium;
 
 const EVERY: Duration = Duration::from_millis(1);
+const MESSAGE: Bytes = Bytes::new(102);
 const MINUTE: usize = 60_000;
 const SEEDS: [u64; 4] = [1, 2, 3, 4];
 const TEN: std::ops::RangeInclusive<u64> = 1..=10;
@@ -45,36 +46,10 @@ fn took(delay: Duration) -> Arrival {
     Arrival { transit_ns: delay.as_nanos() as i64, held: false, overtaken: false }
 }
 
-/// A probe of one direction.
-fn probe(link: &mut impl Link, messages: usize) -> Seen {
-    let mut seen = Seen::new(EVERY, messages);
-    let mut drain = |link: &mut dyn Link, now: Time| {
-        while let Some(packet) = link.poll_transmit(now) {
-            assert!(seen.arrived(packet.meta.id as usize, took(now - packet.meta.sent)), "a copy");
-        }
-        while link.poll_event().is_some() {}
-    };
-    for number in 0..messages as u64 {
-        let now = Time::ZERO + EVERY * number;
-        while let Some(due) = link.poll_timeout().filter(|due| due.at <= now) {
-            link.handle_timeout(due.at);
-            drain(link, due.at);
-        }
-        let meta = PacketMeta { id: number, sent: now, size: Bytes::new(100), ..PacketMeta::default() };
-        link.handle_input(now, Packet { meta, payload: Vec::new() });
-        drain(link, now);
-    }
-    while let Some(due) = link.poll_timeout() {
-        link.handle_timeout(due.at);
-        drain(link, due.at);
-    }
-    seen
-}
-
 /// Both directions of a link, probed for a minute.
 fn probed(scenario: &Scenario, seed: u64) -> [Seen; 2] {
     let mut pair = link_pair(scenario, None, Seed::new(seed), &mut Inputs::default()).unwrap();
-    [probe(&mut pair.up, MINUTE), probe(&mut pair.down, MINUTE)]
+    [&mut pair.up, &mut pair.down].map(|link| Seen::over(link, EVERY, MINUTE, MESSAGE))
 }
 
 fn within(what: &str, value: f64, truth: f64, share: f64) {
@@ -120,7 +95,7 @@ fn the_jitter_of_shipped_networks_is_recovered_within_a_tenth() {
         for seed in TEN {
             let mut inputs = Inputs::default();
             let mut pair = link_pair(&scenario, Some(link), Seed::new(seed), &mut inputs).unwrap();
-            let jitter = probe(&mut pair.up, MINUTE).fit().unwrap().jitter;
+            let jitter = Seen::over(&mut pair.up, EVERY, MINUTE, MESSAGE).fit().unwrap().jitter;
             println!("{file} {link}, seed {seed}: {jitter:?}");
             assert_eq!((jitter.distribution, jitter.reorder), (shape, false));
             within("mean", jitter.mean.as_millis_f64(), mean, 0.1);
@@ -142,6 +117,11 @@ fn losses_in_bursts_are_recovered_within_a_tenth() {
             assert_eq!((fit.jitter.mean, fit.jitter.spread), (Duration::from_millis(8), Duration::ZERO));
         }
     }
+}
+
+fn path<'a>(seen: [&'a Seen; 2], fits: &'a [Fit; 2]) -> Probed<'a> {
+    let way = |at: usize| Way { seen: seen[at], message: MESSAGE, fit: &fits[at], trains: None };
+    Probed { there: way(0), back: way(1) }
 }
 
 /// How samples fared in sessions, on the average.
@@ -186,8 +166,7 @@ fn a_session_over_what_was_probed_fares_as_over_the_link() {
         for seed in SEEDS {
             let [there, back] = probed(&link, seed + 100);
             let fits = [there.fit().unwrap(), back.fit().unwrap()];
-            let way = |seen, fit| Way { seen, fit, carries: None };
-            let files = scenario("probed.csv", way(&there, &fits[0]), way(&back, &fits[1]));
+            let files = scenario("probed.csv", &[path([&there, &back], &fits)]);
             fs::write(folder.join("probed.csv"), files.recording).unwrap();
             for (runs, text) in runs.iter_mut().zip([files.recorded, files.fitted]) {
                 fs::write(folder.join("probed.toml"), text).unwrap();
@@ -209,6 +188,52 @@ fn a_session_over_what_was_probed_fares_as_over_the_link() {
             }
         }
     }
+}
+
+#[test]
+fn two_paths_are_one_scenario_of_two_paths_and_each_is_drawn_beside_what_was_fitted() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("probe-paths");
+    fs::create_dir_all(&folder).unwrap();
+    let near = probed(&known("[{ delay = \"5ms\" }, { loss = { bernoulli = \"2%\" } }]"), 1);
+    let far =
+        probed(&known("[{ jitter = { distribution = \"uniform\", mean = \"12ms\", spread = \"2ms\" } }]"), 2);
+    let fits = [&near, &far].map(|seen| [seen[0].fit().unwrap(), seen[1].fit().unwrap()]);
+    let paths = [path([&near[0], &near[1]], &fits[0]), path([&far[0], &far[1]], &fits[1])];
+    let files = scenario("probed.csv", &paths);
+    fs::write(folder.join("probed.csv"), files.recording).unwrap();
+    let [recorded, fitted] = [files.recorded, files.fitted].map(|text| {
+        fs::write(folder.join("probed.toml"), text).unwrap();
+        let scenario = Scenario::read(&folder.join("probed.toml")).unwrap();
+        scenario.with(&["duration=4s".parse().unwrap()]).unwrap()
+    });
+    for scenario in [&recorded, &fitted] {
+        let result = simulated(scenario, 1);
+        for stream in ["forward haptic", "backward haptic"] {
+            let fared = fared(std::slice::from_ref(&result), stream);
+            // By the near path, which loses, or by the far one.
+            assert!((4.9..14.0).contains(&fared.p50) && fared.in_time_percent > 99.0, "{stream}: {fared:?}");
+        }
+    }
+    let verdict = simulated(&fitted, 1).verdict;
+    let names = ["wwan0".to_owned(), "wlan0".to_owned()];
+    let drawn = report(&paths, &names, &fitted, [&verdict, &verdict]).unwrap();
+    let shown: Vec<&str> = drawn.ways.iter().map(|way| way.name.as_str()).collect();
+    assert_eq!(
+        shown,
+        [
+            "wwan0, to the other end",
+            "wwan0, from the other end",
+            "wlan0, to the other end",
+            "wlan0, from the other end"
+        ]
+    );
+    for way in &drawn.ways {
+        let [recorded, fitted] = [&way.recorded_ms, &way.fitted_ms].map(|delays| delays.as_ref().unwrap());
+        within(&way.name, fitted.p50, recorded.p50, 0.05);
+        within(&way.name, way.fitted_loss_percent, way.recorded_loss_percent, 0.2);
+    }
+    let page = taut_report::probe_html(&drawn);
+    assert!(page.matches("<figure>").count() == 8 && page.contains("wlan0, from the other end"), "{page}");
 }
 
 #[test]
