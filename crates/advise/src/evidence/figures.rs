@@ -90,8 +90,8 @@ pub(super) fn rounded_up(value: f64) -> f64 {
     while value / unit > 1e4 {
         unit *= 10.0;
     }
-    // A hair below the next unit is rounding of its own.
-    let units = (value / unit - 1e-6).ceil().max(0.0);
+    // A hair below the next unit is rounding of its own. Which of 0 and −0 is the larger is for the compiler; their sum is 0.
+    let units = (value / unit - 1e-6).ceil().max(0.0) + 0.0;
     // Dividing by a whole number gives the shortest digits.
     if unit < 1.0 { units / (1.0 / unit).round() } else { units * unit }
 }

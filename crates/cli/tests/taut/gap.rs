@@ -54,7 +54,7 @@ fn datagrams_keep_the_gap_and_a_stop_comes_through() {
     for_a_while(1_500);
     // A slow machine sends less, never more; what is urgent, such as the word to resume, goes besides.
     let sent = count.load(Ordering::Relaxed);
-    let most = u64::try_from(begin.elapsed().as_millis()).unwrap() / 50 + 50;
+    let most = u64::try_from(begin.elapsed().as_millis()).unwrap() / 50 + 100;
     assert!(sent > 0 && sent < most, "{sent} datagrams, at most {most}");
     operator.say("e");
     let stopped = robot.find(|line| line["event"] == "stopped" && line["why"] == "emergency");

@@ -24,7 +24,8 @@ pub struct LinkPair {
 }
 
 /// The link called `name`, or the only one: the very chains that a run with this seed has, schedules and all, their time
-/// zero being that of whoever drives them. A one-way link comes with the one that leads back, where there is one.
+/// zero being that of whoever drives them. A one-way link comes with the one that leads back, where there is one; of several paths
+/// the second there with the second back.
 ///
 /// # Errors
 /// When there is no such link, or several and no name; when a file that it names cannot be used.
@@ -43,11 +44,17 @@ pub fn link_pair(
         return Err(RunError::scenario(format!("link `{name}` leads nowhere")));
     };
     let up = build(name, way)?;
-    let back = scenario
-        .links
-        .iter()
-        .flat_map(|(other, link)| directions(other, link).into_iter().map(move |way| (other, way)))
-        .find(|(_, other)| other.leads(way.to, way.from));
+    // Of several paths each has its own way back: as many lead to `a` before it as lead to `b` before this one.
+    let between = |from: &str, to: &str| {
+        let ways = scenario
+            .links
+            .iter()
+            .flat_map(|(name, link)| directions(name, link).into_iter().map(move |way| (name, way)));
+        ways.filter(|(_, way)| way.leads(from, to)).collect::<Vec<_>>()
+    };
+    let place = between(way.from, way.to).iter().position(|(other, _)| *other == name).unwrap_or(0);
+    let mut backs = between(way.to, way.from);
+    let back = (!backs.is_empty()).then(|| backs.swap_remove(place.min(backs.len() - 1)));
     let down = match &back {
         Some((other, way)) => build(other, way)?,
         None => Chain::new(Vec::new()),
@@ -137,6 +144,7 @@ impl<'a> PathEnds<'a> {
 /// # Errors
 /// When there are no such ends, fewer links than paths, or links elsewhere: then the key is named.
 pub fn path_links(scenario: &Scenario, seed: Seed, inputs: &mut Inputs) -> Result<Vec<[Chain; 2]>, RunError> {
+    super::sends(scenario)?;
     let PathEnds { of, ends, paths } = PathEnds::of(scenario)?;
     let [mut there, mut back] = [Vec::new(), Vec::new()];
     for (name, link) in &scenario.links {
@@ -213,6 +221,43 @@ haptic = { period = "1ms" }
         let mut back = pair(TWO, Some("back")).unwrap();
         assert_eq!((back.a.as_str(), back.b.as_str()), ("b", "a"));
         assert_eq!((delay_ns(&mut back.up), delay_ns(&mut back.down)), (3_000_000, 8_000_000));
+    }
+
+    #[test]
+    fn links_alone_are_played_and_not_run() {
+        let alone = &TWO[..TWO.find("[session]").unwrap()];
+        let mut there = pair(alone, Some("there")).unwrap();
+        assert_eq!((delay_ns(&mut there.up), delay_ns(&mut there.down)), (8_000_000, 3_000_000));
+        let scenario = Scenario::parse("t.toml", alone).unwrap();
+        let told = "nothing would be sent";
+        let error = crate::run::run(&scenario, Seed::new(1), &mut |_| ()).unwrap_err();
+        assert!(error.to_string().ends_with(told), "{error}");
+        let error = path_links(&scenario, Seed::new(1), &mut Inputs::default()).unwrap_err();
+        assert!(error.to_string().ends_with(told), "{error}");
+    }
+
+    #[test]
+    fn of_several_paths_each_comes_with_its_own_way_back() {
+        let one_way = |name: &str, from: &str, to: &str, ms: u32| {
+            format!(
+                "[links.{name}]\nfrom = \"{from}\"\nto = \"{to}\"\nchain = [{{ delay = \"{ms}ms\" }}]\n\n"
+            )
+        };
+        let four = one_way("p-there", "a", "b", 1) + &one_way("q-there", "a", "b", 2);
+        let four = four + &one_way("p-back", "b", "a", 4) + &one_way("q-back", "b", "a", 8);
+        let (head, tail) = TWO.split_at(TWO.find("[links.there]").unwrap());
+        let tail = &tail[tail.find("[session]").unwrap()..];
+        let both = |name: &str, ms: u32| {
+            format!("[links.{name}]\nbetween = [\"a\", \"b\"]\nchain = [{{ delay = \"{ms}ms\" }}]\n\n")
+        };
+        let two = both("p", 16) + &both("q", 32);
+        for (links, name, up, down) in
+            [(&four, "q-there", 2, 8), (&four, "p-back", 4, 1), (&two, "q", 32, 32)]
+        {
+            let mut found = pair(&format!("{head}{links}{tail}"), Some(name)).unwrap();
+            let delays = [&mut found.up, &mut found.down].map(|link| delay_ns(link) / 1_000_000);
+            assert_eq!(delays, [up, down], "{name}");
+        }
     }
 
     #[test]

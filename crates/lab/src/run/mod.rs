@@ -209,6 +209,15 @@ struct Stage {
     commands: Option<commands::CommandFlow>,
 }
 
+/// Links alone are a network for `taut emulate`, and nothing to run.
+fn sends(scenario: &Scenario) -> Result<(), RunError> {
+    let own = scenario.session.is_some() || scenario.teleop.is_some() || scenario.commands.is_some();
+    if own || !scenario.cross.is_empty() {
+        return Ok(());
+    }
+    Err(RunError::scenario("has neither `session`, `teleop`, `commands` nor `cross`: nothing would be sent"))
+}
+
 impl Stage {
     fn build(
         scenario: &Scenario,
@@ -220,6 +229,7 @@ impl Stage {
         if scenario.teleop.is_none() && !devices.own().is_empty() {
             return Err(RunError::Scenario("devices of one's own need a session: add [teleop]".to_owned()));
         }
+        sends(scenario)?;
         let mut network = Network::new();
         let links = links::add(&mut network, scenario, seed, &mut inputs)?;
         let mut flows = Vec::new();

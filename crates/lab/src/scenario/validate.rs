@@ -68,17 +68,8 @@ pub(super) fn check(scenario: &Scenario) -> Checked {
         return fault("links", format!("links and LANs connect more than {MOST_VERTICES} vertices"));
     }
     let vertices = scenario.vertices();
-    match (&scenario.session, &scenario.teleop) {
-        (Some(_), Some(_)) => {
-            return fault("teleop", "there is a `session` as well; a scenario has one of them");
-        }
-        (None, None) if scenario.cross.is_empty() && scenario.commands.is_none() => {
-            return fault(
-                "",
-                "has neither `session`, `teleop`, `commands` nor `cross`: nothing would be sent",
-            );
-        }
-        _ => {}
+    if scenario.session.is_some() && scenario.teleop.is_some() {
+        return fault("teleop", "there is a `session` as well; a scenario has one of them");
     }
     axes::check(scenario)?;
     if let Some(teleop) = &scenario.teleop {
