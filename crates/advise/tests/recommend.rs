@@ -228,7 +228,11 @@ fn what_is_touched_is_a_need_that_30_ms_do_not_answer() {
         "{laws:?}"
     );
     let none = Recommendation { laws: Some(LawAdvice { taken: None, ..laws.clone() }), ..wall.clone() };
-    assert!(!none.is_met());
+    let told = recommendation_text(&none);
+    assert!(
+        !none.is_met() && told.contains("Take none to touch with") && !told.contains("taut robot"),
+        "{told}"
+    );
 }
 
 /// Two carriers over one network, and what they do there: jitter in milliseconds, Mbit/s on the wire.

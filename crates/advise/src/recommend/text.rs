@@ -51,7 +51,17 @@ fn answer(recommendation: &Recommendation, asked: bool) -> String {
 }
 
 fn advice(recommendation: &Recommendation, text: &mut String) {
+    let rattles = recommendation.laws.as_ref().is_some_and(|laws| !laws.is_met());
     match &recommendation.choice {
+        // What it says of the laws follows. Nobody is told how to start what rattles.
+        Some(choice) if rattles => {
+            let _ = writeln!(
+                text,
+                "Take none to touch with. Of transports {}: {}.",
+                settings(choice),
+                found(choice)
+            );
+        }
         Some(choice) => {
             let neighbour = if recommendation.between.is_empty() { "" } else { " at the worst neighbours" };
             let _ = writeln!(text, "Take {}: {}{neighbour}.", settings(choice), found(choice));
