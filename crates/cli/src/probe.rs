@@ -21,6 +21,7 @@ use taut_io::{Clock, Driver, DriverConfig};
 use taut_lab::probe::{Fit, Probed, Seen, Way, compare};
 use taut_session::OperatorConfig;
 use taut_transport::identity::{Fingerprint, Trust};
+use taut_transport::mtip::MAX_PATHS;
 
 pub(crate) use self::answer::Beside;
 use self::ends::{Asking, BothWays, EVERY};
@@ -118,9 +119,6 @@ pub(crate) fn probe(arguments: &Arguments) -> Ended {
     Found { paths: &paths, names: &names }.tell(arguments, &clock)
 }
 
-/// Paths of a session at most.
-const MOST_PATHS: usize = 8;
-
 /// A path to be probed.
 struct Leg<'a> {
     name: String,
@@ -132,8 +130,8 @@ struct Leg<'a> {
 fn legs(arguments: &Arguments) -> Result<Vec<Leg<'_>>, String> {
     let Arguments { connect, path, .. } = arguments;
     let count = connect.len().max(path.len());
-    if count > MOST_PATHS {
-        return Err(format!("{count} paths: a session has at most {MOST_PATHS}"));
+    if count > MAX_PATHS {
+        return Err(format!("{count} paths: a session has at most {MAX_PATHS}"));
     }
     let to = |at: usize| connect.get(at).or(connect.first().filter(|_| connect.len() == 1));
     let leg = |at: usize| {

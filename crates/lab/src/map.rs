@@ -117,6 +117,10 @@ impl Map {
 }
 
 impl Cell {
+    fn over(teleop: &Teleop, line: Line) -> Self {
+        Self { teleop: teleop.clone(), line, round_trip: teleop.period * line.periods as u64 }
+    }
+
     fn find(&self, grip: Mass) -> MapGrip {
         let [calm, rattles] = self.border(grip, RANGE[1], Search::EXACT);
         let is_linear = self.teleop.law == LawSpec::PositionForce && self.line.loss == Probability::default();
@@ -193,14 +197,14 @@ pub(crate) fn on_all_cores<T: Send>(
 
 /// Is a thing of this stiffness, N/m, and damping, N·s/m, calm in each grip, over such a line?
 pub(crate) fn is_calm_in_every_grip(teleop: &Teleop, line: Line, thing: [f64; 2]) -> bool {
-    let cell = Cell { teleop: teleop.clone(), line, round_trip: teleop.period * line.periods as u64 };
+    let cell = Cell::over(teleop, line);
     Touch::GRIPS.iter().all(|grip| cell.is_calm(*grip, thing, Search::EXACT))
 }
 
 /// The stiffest wall that stays calm in every grip over such a line, to a fifth of it; `None`: not even the softest does. The lightest grip
 /// is tried from soft to stiff, the others first with what it keeps calm.
 pub(crate) fn calm_to(teleop: &Teleop, line: Line) -> Option<f64> {
-    let cell = Cell { teleop: teleop.clone(), line, round_trip: teleop.period * line.periods as u64 };
+    let cell = Cell::over(teleop, line);
     Touch::GRIPS.iter().try_fold(None, |most: Option<f64>, grip| match most {
         Some(most) if cell.is_calm(*grip, [most, DAMPING], Search::ROUGH) => Some(Some(most)),
         most => cell.border(*grip, most.unwrap_or(RANGE[1]), Search::ROUGH)[0].map(Some),

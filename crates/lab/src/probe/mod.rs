@@ -125,7 +125,7 @@ impl Seen {
     /// How long what arrived and was not held took; `None` when nothing arrived.
     pub fn distribution(&self) -> Option<Distribution> {
         let mut summary = Summary::default();
-        self.sorted().into_iter().for_each(|delay| summary.record(delay));
+        self.clean().for_each(|delay| summary.record(delay));
         summary.to_result()
     }
 
@@ -135,9 +135,13 @@ impl Seen {
         (sent - self.received()) as f64 / sent.max(1) as f64
     }
 
+    /// The delays of what arrived and was not held.
+    fn clean(&self) -> impl Iterator<Item = Duration> {
+        self.arrivals.iter().flatten().filter(|arrival| !arrival.held).map(|arrival| arrival.delay())
+    }
+
     fn sorted(&self) -> Vec<Duration> {
-        let clean = self.arrivals.iter().flatten().filter(|arrival| !arrival.held);
-        let mut sorted: Vec<Duration> = clean.map(|arrival| arrival.delay()).collect();
+        let mut sorted: Vec<Duration> = self.clean().collect();
         sorted.sort_unstable();
         sorted
     }

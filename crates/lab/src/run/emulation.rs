@@ -53,9 +53,8 @@ pub fn link_pair(
         ways.filter(|(_, way)| way.leads(from, to)).collect::<Vec<_>>()
     };
     let place = between(way.from, way.to).iter().position(|(other, _)| *other == name).unwrap_or(0);
-    let mut backs = between(way.to, way.from);
-    let back = (!backs.is_empty()).then(|| backs.swap_remove(place.min(backs.len() - 1)));
-    let down = match &back {
+    let backs = between(way.to, way.from);
+    let down = match backs.get(place).or(backs.last()) {
         Some((other, way)) => build(other, way)?,
         None => Chain::new(Vec::new()),
     };
