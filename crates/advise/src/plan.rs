@@ -11,7 +11,8 @@ pub struct Planned {
     /// Of the model.
     #[serde(flatten)]
     pub prediction: Prediction,
-    /// By which control law, and how stiff a thing stays calm; absent where nothing is touched.
+    /// By which control law, and how stiff a thing stays calm; absent where nothing is touched, and where the model does not say how much
+    /// jitters or is lost.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub laws: Option<LawAdvice>,
 }
@@ -22,19 +23,24 @@ pub struct Planned {
 /// Where the model would divide by zero.
 pub fn plan(plan: &Plan) -> Result<Planned, SharedLinkError> {
     let mut prediction = plan.predict()?;
-    let laws = plan.touch.map(|thing| {
-        let touching = Touching {
-            round_trips: prediction.round_trips(plan.delay),
-            period: plan.period,
-            jitter: Duration::from_secs_f64(prediction.jitter_max_s.unwrap_or_default()),
-            loss: Probability::from_fraction(prediction.loss.unwrap_or_default()).unwrap_or_default(),
-            thing: Some(thing),
-        };
-        touching.advise()
-    });
-    if let Some(laws) = &laws {
-        let by = laws.taken.as_ref().map_or_else(String::new, |law| format!("by {law}: "));
-        prediction.require_calm(laws.is_met(), format!("{by}{}", laws.why));
-    }
-    Ok(Planned { prediction, laws })
+    let Some(thing) = plan.touch else { return Ok(Planned { prediction, laws: None }) };
+    let loss = prediction.loss.and_then(|lost| Probability::from_fraction(lost).ok());
+    let (Some(jitter), Some(loss)) = (prediction.jitter_max_s, loss) else {
+        let unknown = if prediction.jitter_max_s.is_none() { "the jitter" } else { "how much is lost" };
+        let explanation =
+            format!("the model does not say {unknown}, and no law is chosen without: simulate it");
+        prediction.require_calm(None, explanation);
+        return Ok(Planned { prediction, laws: None });
+    };
+    let touching = Touching {
+        round_trips: prediction.round_trips(plan.delay),
+        period: plan.period,
+        jitter: Duration::from_secs_f64(jitter),
+        loss,
+        thing: Some(thing),
+    };
+    let laws = touching.advise();
+    let by = laws.taken.as_ref().map_or_else(String::new, |law| format!("by {law}: "));
+    prediction.require_calm(Some(laws.is_met()), format!("{by}{}", laws.why));
+    Ok(Planned { prediction, laws: Some(laws) })
 }

@@ -7,6 +7,7 @@ mod results;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::process::ExitCode;
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -24,7 +25,7 @@ use taut_transport::identity::{Fingerprint, Trust};
 use taut_transport::mtip::MAX_PATHS;
 
 pub(crate) use self::answer::Beside;
-use self::ends::{Asking, BothWays, EVERY};
+use self::ends::{Asking, BothWays, EVERY, Wire};
 use self::results::Found;
 use crate::Ended;
 use crate::host::{self, OnSignal};
@@ -105,18 +106,40 @@ pub(crate) fn probe(arguments: &Arguments) -> Ended {
         }
     }
     let legs = legs(arguments)?;
-    let mut measured = Vec::new();
+    let several = legs.len() > 1;
+    let (mut names, mut measured) = (Vec::new(), Vec::new());
     // One after the other: none is to see what is sent over another.
     for Leg { name, to, begins } in &legs {
         let endpoint = Endpoint::connect(transport.clone(), host::resolve(to)?, security.clone(), &clock);
         let endpoint = endpoint.and_then(|endpoint| endpoint.over(begins.as_slice()));
         let sealed = security.fingerprint().is_some();
-        let found = asking(arguments, name, &clock, &endpoint.map_err(|error| error.to_string())?, sealed)?;
-        measured.push(found);
+        let found = endpoint
+            .map_err(|error| Unmeasured::Path(format!("{name}: {error}")))
+            .and_then(|endpoint| asking(arguments, name, &clock, &endpoint, sealed));
+        match found {
+            Ok(found) => {
+                names.push(name.clone());
+                measured.push(found);
+            }
+            // What the others show is worth as much without it.
+            Err(Unmeasured::Path(why)) if several => crate::say(&format!("{why}; it is left out")),
+            Err(Unmeasured::Path(why) | Unmeasured::All(why)) => return Err(why),
+        }
+    }
+    if measured.is_empty() {
+        return Err("no path could be measured: nothing is written".to_owned());
     }
     let paths: Vec<Probed<'_>> = measured.iter().map(Measured::path).collect();
-    let names: Vec<String> = legs.into_iter().map(|leg| leg.name).collect();
-    Found { paths: &paths, names: &names }.tell(arguments, &clock)
+    let ended = Found { paths: &paths, names: &names }.tell(arguments, &clock)?;
+    Ok(if names.len() == legs.len() { ended } else { ExitCode::FAILURE })
+}
+
+/// Why there is no measurement.
+enum Unmeasured {
+    /// Of this path; another may have one.
+    Path(String),
+    /// Of any.
+    All(String),
 }
 
 /// A path to be probed.
@@ -175,14 +198,16 @@ fn asking(
     clock: &Clock,
     endpoint: &Endpoint,
     sealed: bool,
-) -> Result<Measured, String> {
+) -> Result<Measured, Unmeasured> {
+    let all = |error: &dyn std::fmt::Display| Unmeasured::All(error.to_string());
+    let wire = Wire::to(endpoint.remote(), sealed);
     let messages = (arguments.duration.as_nanos() / EVERY.as_nanos()) as usize;
-    let seen = Arc::new(Mutex::new(BothWays::new(messages, sealed)));
+    let seen = Arc::new(Mutex::new(BothWays::new(messages, wire)));
     let session =
         ends::declared().into_iter().try_fold(OperatorConfig::new().window(false), OperatorConfig::channel);
     let agent = OperatorSettings::new(EVERY).reports_by_time(Duration::from_millis(200));
-    let config = OperateConfig::new(session.map_err(|error| error.to_string())?, agent);
-    let driver = Driver::new(DriverConfig::new()).map_err(|error| error.to_string())?.with_clock(*clock);
+    let config = OperateConfig::new(session.map_err(|error| all(&error))?, agent);
+    let driver = Driver::new(DriverConfig::new()).map_err(|error| all(&error))?.with_clock(*clock);
     let (over, is_over) = channel();
     let device = Asking::new(
         *clock,
@@ -191,9 +216,10 @@ fn asking(
         Arc::clone(&seen),
         over.clone(),
     );
-    let _signals = OnSignal::new(move || {
+    let signals = OnSignal::new(move || {
         let _ = over.send(()); // It may have ended already.
-    })?;
+    });
+    let _signals = signals.map_err(|error| all(&error))?;
     let bar = Bar::new(&format!("probing {to}"), arguments.json);
     let began = clock.now();
     let whole = (arguments.duration + ends::around(messages)).as_secs_f64();
@@ -207,20 +233,25 @@ fn asking(
     };
     let ended = operate(driver, endpoint, config, device, started, tell);
     drop(bar);
-    ended.map_err(|error| format!("{to}: {error}; {ASK}"))?;
+    ended.map_err(|error| Unmeasured::Path(format!("{to}: {error}; {ASK}")))?;
     let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
     if seen.is_busy {
-        return Err(format!("{to}: the robot there has an operator, who comes first; probe when it is free"));
+        let why = format!("{to}: the robot there has an operator, who comes first; probe when it is free");
+        return Err(Unmeasured::All(why));
     }
     if seen.is_silent {
-        return Err(format!("{to}: nothing is heard from there any more, or never was; {ASK}"));
+        let why = format!("{to}: nothing is heard from there any more, or never was; {ASK}");
+        return Err(Unmeasured::Path(why));
     }
     if !seen.is_told() {
-        return Err("it ended before the other end told what arrived there: nothing is written".to_owned());
+        let why = "it ended before the other end told what arrived there: nothing is written";
+        return Err(Unmeasured::All(why.to_owned()));
     }
-    let mut seen = std::mem::replace(&mut *seen, BothWays::new(0, sealed));
+    let mut seen = std::mem::replace(&mut *seen, BothWays::new(0, wire));
     compare(&mut seen.there, &mut seen.back);
-    let fit = |seen: &Seen, way: &str| seen.fit().map_err(|error| format!("{to}: {way}: {error}"));
+    let fit = |seen: &Seen, way: &str| {
+        seen.fit().map_err(|error| Unmeasured::Path(format!("{to}: {way}: {error}")))
+    };
     let fits = [fit(&seen.there, "to the other end")?, fit(&seen.back, "from the other end")?];
-    Ok(Measured { seen, fits, message: ends::measured(sealed) })
+    Ok(Measured { seen, fits, message: wire.measured() })
 }

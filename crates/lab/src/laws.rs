@@ -2,7 +2,7 @@
 //!
 //! Position–force has a theory, the margin of its loop ([`Touch::critical_stiffness`]), and shows all of a thing. Waves have one where
 //! nothing is lost and every message takes as long: they are passive, so that all is calm, and show k/(1 + kT/(2b)) of it
-//! ([`shown_by_waves`]). What has none, time-domain passivity, and waves over a line that loses or jitters, is pressed as the
+//! ([`shown_by_waves`]). What has none, time-domain passivity, and waves over a line that loses, jitters or swings, is pressed as the
 //! [`map`] presses, to a fifth, and [led](crate::transparency) at 0.5 Hz. Walls and grips are the map's.
 
 use std::fmt;
@@ -19,6 +19,8 @@ use crate::transparency;
 
 /// What is simulated costs the more the shorter the period is.
 const PERIODS: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(50)];
+/// Jitter of less than this part of a period makes so few messages a period late that there is none.
+const IN_TIME: f64 = 0.05;
 /// Laws that show less than this part more than another are alike.
 const ALIKE: f64 = 0.1;
 
@@ -121,12 +123,16 @@ impl Touching {
         }
     }
 
-    /// Sampling and holding take a period more, half of one at each end.
+    /// Sampling and holding take a period more, half of one at each end. What jitters by part of a period is a whole one late now and then. A
+    /// round trip that swings, as that of a queue, counts as jitter.
     fn line(&self, period: Duration) -> Line {
-        let periods = |time: Duration| (time.as_secs_f64() / period.as_secs_f64()).round() as usize;
-        let longest = periods(self.round_trips[1]);
-        let spread = periods(self.jitter).min(longest / 2);
-        Line { periods: longest - 2 * spread + 1, spread, loss: self.loss }
+        let periods = |time: Duration| time.as_secs_f64() / period.as_secs_f64();
+        let [shortest, longest] = self.round_trips.map(periods);
+        let jitter = (periods(self.jitter) - IN_TIME).ceil().max(0.0) as usize;
+        let swing = ((longest - shortest) / 2.0).round() as usize;
+        let longest = longest.round() as usize;
+        let spread = jitter.max(swing).min(longest.div_ceil(2));
+        Line { periods: (longest + 1).saturating_sub(2 * spread), spread, loss: self.loss }
     }
 
     fn position_force(&self, period: Duration) -> LawTold {
@@ -244,9 +250,10 @@ impl fmt::Display for LawAdvice {
             "control laws, round trip {shortest:.1} to {longest:.1} ms, jitter {jitter_ms:.1} ms, {loss_percent:.1} % lost; calm in every grip:"
         )?;
         for told in &self.laws {
+            let all = if told.by == By::Theory { "all" } else { "all that were tried" };
             let calm_to = match told.calm_to_n_m {
                 None => format!("no wall from {softest:.0} N/m on"),
-                Some(calm) if calm >= *stiffest => format!("walls to {stiffest:.0} N/m, all"),
+                Some(calm) if calm >= *stiffest => format!("walls to {stiffest:.0} N/m, {all}"),
                 Some(calm) => format!("walls to {calm:.0} N/m"),
             };
             let thing = match (self.thing, self.thing_n_m, told.felt_n_m) {
@@ -260,9 +267,9 @@ impl fmt::Display for LawAdvice {
             };
             let by = match told.by {
                 By::Theory => "by theory",
-                By::Simulation => "simulated",
+                By::Simulation => "simulated, of one seed",
             };
-            writeln!(f, "  {:<15} {calm_to:<24} {thing:<32} {by}", told.law)?;
+            writeln!(f, "  {:<15} {calm_to:<38} {thing:<32} {by}", told.law)?;
         }
         match &self.taken {
             Some(law) => write!(f, "  Take {law}: {}", self.why),
@@ -342,5 +349,17 @@ mod tests {
         let line = asked.line(Duration::from_millis(1));
         assert_eq!((line.periods, line.spread, line.is_even()), (15, 3, false));
         assert!(touching(20, Thing::Wall).line(Duration::from_millis(1)).is_even());
+        let part = Touching { jitter: Duration::from_micros(100), ..touching(20, Thing::Wall) };
+        let line = part.line(Duration::from_millis(1));
+        assert_eq!((line.periods, line.spread), (19, 1), "part of a period is a period");
+    }
+
+    #[test]
+    fn waves_have_no_theory_where_the_round_trip_swings() {
+        let round_trips = [20, 27].map(Duration::from_millis);
+        let line = Touching { round_trips, ..touching(0, Thing::Wall) }.line(Duration::from_millis(1));
+        assert_eq!((line.periods, line.spread), (20, 4), "half of 7 ms each way, to a whole period");
+        let at_once = Touching { jitter: Duration::from_micros(300), ..touching(0, Thing::Wall) };
+        assert_eq!(at_once.line(Duration::from_millis(1)).periods, 1, "no way is shorter than none");
     }
 }

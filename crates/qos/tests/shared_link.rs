@@ -239,9 +239,12 @@ no answer: phases decide how much is lost";
 #[test]
 fn a_wall_that_has_to_be_calm_is_a_need_that_the_limit_of_delay_does_not_answer() {
     let mut prediction = predict(&backward_channel(3_000_000)).unwrap();
-    prediction.require_calm(true, "by wave".to_owned());
+    prediction.require_calm(Some(true), "by wave".to_owned());
     assert_ne!(prediction.compliant, Some(false));
-    prediction.require_calm(false, "no law".to_owned());
+    prediction.compliant = Some(true);
+    prediction.require_calm(None, "nobody knows".to_owned());
+    assert_eq!(prediction.compliant, None);
+    prediction.require_calm(Some(false), "no law".to_owned());
     assert_eq!(prediction.compliant, Some(false));
     assert!(prediction.to_string().contains("NO  calm_touch                no law"), "{prediction}");
 }

@@ -1,5 +1,6 @@
 //! The two ends of a probe, as devices that do not move and have messages for channels.
 
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -32,8 +33,10 @@ const IDLE: Duration = Duration::from_millis(20);
 /// Messages of a train, one right behind the other, and how long each is.
 const TRAIN: usize = 48;
 const TRAIN_MESSAGE: usize = 1_000;
-/// What a message has around it on the wire: headers of the session, UDP and IP, and what Noise adds where it is sealed.
-const AROUND: usize = 46;
+/// What a message has around it on the wire: the header of the session and that of UDP, that of IP, and what Noise adds where it is sealed.
+const HEADERS: usize = 26;
+const IPV4: usize = 20;
+const IPV6: usize = 40;
 const SEALED: usize = 28;
 /// In the mean, what says what came: 13 B in a third of the messages, and now and then a datagram of its own.
 const ACKNOWLEDGED: usize = 6;
@@ -49,6 +52,8 @@ const UNHEARD: Duration = Duration::from_secs(5);
 const LEFT: Duration = Duration::from_secs(30);
 /// A host that was not at work for so long, though it is asked for messages every period, held up what came meanwhile.
 const HELD: Duration = Duration::from_millis(2);
+/// Its number is that of the messages' form: ends of different ones do not agree on their channels, and say so.
+const SCHEMA: &str = "taut.Probe.2";
 const THERE: ChannelId = ChannelId(0);
 const BACK: ChannelId = ChannelId(1);
 const RECEIVED: ChannelId = ChannelId(2);
@@ -56,7 +61,7 @@ const RECEIVED: ChannelId = ChannelId(2);
 /// The channels, at both ends: messages there and back, of which none is repeated, and the receipts of the end
 /// that answers, which are, and go when nothing is measured any more.
 pub(super) fn declared() -> [Channel; 3] {
-    let schema = || Schema::new("taut.Probe", Encoding::Raw);
+    let schema = || Schema::new(SCHEMA, Encoding::Raw);
     let message = |name, direction| {
         // Not the newest alone: what was overtaken arrived all the same.
         Channel::new(name, direction, ChannelKind::Feedback, schema())
@@ -87,10 +92,10 @@ pub(super) struct BothWays {
 }
 
 impl BothWays {
-    /// Of so many messages, which are sealed or not.
-    pub(super) fn new(messages: usize, sealed: bool) -> Self {
+    /// Of so many messages.
+    pub(super) fn new(messages: usize, wire: Wire) -> Self {
         let seen = || Seen::new(EVERY, messages);
-        let trains = || Trains::new(TRAINS, TRAIN, on_the_wire(TRAIN_MESSAGE, sealed));
+        let trains = || Trains::new(TRAINS, TRAIN, wire.with(TRAIN_MESSAGE));
         Self {
             there: seen(),
             back: seen(),
@@ -142,13 +147,28 @@ const MEASURED: usize = 16;
 /// One that is not, and says all of it.
 const LONG: usize = 24;
 
-/// What is measured, with all headers.
-pub(super) fn measured(sealed: bool) -> Bytes {
-    on_the_wire(MEASURED + ACKNOWLEDGED, sealed)
+/// What a path's packets have around a message.
+#[derive(Clone, Copy)]
+pub(super) struct Wire {
+    around: usize,
 }
 
-fn on_the_wire(length: usize, sealed: bool) -> Bytes {
-    Bytes::new((length + AROUND + if sealed { SEALED } else { 0 }) as u64)
+impl Wire {
+    /// Of packets to there, sealed or not.
+    pub(super) fn to(there: Option<SocketAddr>, sealed: bool) -> Self {
+        let is_v6 = there.is_some_and(|there| there.ip().to_canonical().is_ipv6());
+        let ip = if is_v6 { IPV6 } else { IPV4 };
+        Self { around: HEADERS + ip + if sealed { SEALED } else { 0 } }
+    }
+
+    /// What is measured, with all headers.
+    pub(super) fn measured(self) -> Bytes {
+        self.with(MEASURED + ACKNOWLEDGED)
+    }
+
+    fn with(self, length: usize) -> Bytes {
+        Bytes::new((length + self.around) as u64)
+    }
 }
 
 /// What a message of a probe says at its head.

@@ -54,7 +54,7 @@ impl Found<'_> {
             std::fs::write(file, probe_html(&drawn))
                 .map_err(|error| format!("{}: {error}", file.display()))?;
         }
-        advise(arguments, clock, self.paths)
+        advise(self, arguments, clock)
     }
 }
 
@@ -120,42 +120,46 @@ fn side_by_side(recorded: &RunResult, fitted: &RunResult) -> String {
     text + &format!("{:<32}{:>12}{:>12}\n\n", "all limits", felt(recorded), felt(fitted))
 }
 
-/// By what a session goes best over a network as this one was in the mean, of each figure the worse direction's; over several paths the best path's.
-fn advise(arguments: &Arguments, clock: &Clock, paths: &[Probed<'_>]) -> Ended {
-    let several = paths.len() > 1;
+/// By what a session goes best over a network as this one was in the mean, of each figure the worse direction's. Of several paths the one is
+/// looked at that is alone the best: what was measured of several holds where each has the same network.
+fn advise(found: &Found<'_>, arguments: &Arguments, clock: &Clock) -> Ended {
     let lossy =
         |way: Way<'_>| way.fit.loss.map_or((0.0, 1.0), |loss| (loss.p / (loss.p + loss.r), 1.0 / loss.r));
-    let delay = |path: &Probed<'_>| path.there.seen.quantile(0.5).max(path.back.seen.quantile(0.5));
-    let Some(best) = paths.iter().min_by_key(|path| delay(path)) else { return Ok(ExitCode::SUCCESS) };
+    let late = |path: &Probed<'_>| path.there.seen.quantile(0.99).max(path.back.seen.quantile(0.99));
+    let best = found.paths.iter().zip(found.names).min_by_key(|(path, _)| late(path));
+    let Some((best, name)) = best else { return Ok(ExitCode::SUCCESS) };
     let [there, back] = [best.there, best.back];
     let (loss, burst) = if lossy(there).0 > lossy(back).0 { lossy(there) } else { lossy(back) };
     let rate = |way: Way<'_>| way.trains.and_then(Trains::rate);
     let question = Question {
         haptic: true,
-        one_way: delay(best),
+        one_way: there.seen.quantile(0.5).max(back.seen.quantile(0.5)),
         loss: Probability::from_fraction(loss.min(0.49)).map_err(|error| error.to_string())?,
-        burst: (!several).then(|| burst.clamp(1.0, 10_000.0)),
+        burst: Some(burst.clamp(1.0, 10_000.0)),
         jitter: there.seen.deviation().max(back.seen.deviation()),
         rate: rate(there).into_iter().chain(rate(back)).min(),
-        paths: several.then_some(paths.len() as u32),
         ..Question::default()
     };
     let need = question.need(str::to_owned)?;
     let evidence = Evidence::shipped().map_err(|error| error.to_string())?;
-    let recommendation = recommend(&evidence, &need);
+    let bar = Bar::new("pressing a wall by each control law", arguments.json);
+    let recommendation = recommend(&evidence, &need).with_laws();
+    drop(bar);
+    let several = found.paths.len() > 1;
     if arguments.json {
-        print(&json_line("recommendation", clock.now(), [("recommendation", json!(recommendation))]))?;
+        let named = several.then(|| ("path", json!(name)));
+        let line = [("recommendation", json!(recommendation))];
+        print(&json_line("recommendation", clock.now(), named.into_iter().chain(line)))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let network = &need.network;
-    let mut more =
-        if several { format!(" --paths {}", paths.len()) } else { format!(" --burst {:.1}", network.burst) };
-    if let Some(rate) = question.rate {
-        more += &format!(" --rate {}bit", rate.as_bps());
+    if several {
+        print(&format!("Over {name} alone, of the paths the one on which the fewest are late:\n"))?;
     }
+    let network = &need.network;
+    let rate = question.rate.map_or_else(String::new, |rate| format!(" --rate {}bit", rate.as_bps()));
     let command = format!(
-        "taut recommend --haptic --one-way {:.2}ms --loss {:.3}% --jitter {:.2}ms{more}",
-        network.one_way_ms, network.loss_percent, network.jitter_ms
+        "taut recommend --haptic --one-way {:.2}ms --loss {:.3}% --jitter {:.2}ms --burst {:.1}{rate}",
+        network.one_way_ms, network.loss_percent, network.jitter_ms, network.burst
     );
     print(&format!("{}\nWhy, and what else there is: `{command}`\n", advice_text(&recommendation)))?;
     Ok(ExitCode::SUCCESS)

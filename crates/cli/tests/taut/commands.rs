@@ -259,6 +259,22 @@ fn a_plan_says_by_which_control_law_a_wall_is_touched_and_how_stiff_it_is_felt()
     assert_eq!((&wave["by"], &of("tdpa")["by"]), (&"theory".into(), &"simulation".into()));
 }
 
+/// The model has no jitter of TCP flows that are not alike, and no loss where one packet of each flow is more than the buffer holds.
+#[test]
+fn a_plan_chooses_no_control_law_where_it_does_not_know_what_is_lost_or_late() {
+    let world = World::new("plan-unknown");
+    for (buffer, cross, unknown) in
+        [("60kB", "tcp:578B,tcp:1448B", "the jitter"), ("1kB", "cbr:1Mbit:1400B", "how much is lost")]
+    {
+        let link = format!("plan --rate 10Mbit --delay 20ms --buffer {buffer} --fragment 0B --cross {cross}");
+        let asked = format!("{link} --touch wall");
+        let told = world.good(&asked);
+        let said = told.lines().find(|line| line.contains("calm_touch")).unwrap_or_else(|| panic!("{told}"));
+        assert!(said.contains("NO") && said.contains(unknown) && !told.contains("Take "), "{told}");
+        assert_eq!(world.taut(&format!("{asked} --strict")).status, 1, "{told}");
+    }
+}
+
 #[test]
 fn a_scenario_chooses_whose_limits_it_is_held_against() {
     let world = World::new("limits");

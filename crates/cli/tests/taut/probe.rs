@@ -1,5 +1,6 @@
 //! `taut probe` between two processes, through an emulated link, and beside a robot.
 
+use std::net::UdpSocket;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -39,9 +40,16 @@ fn a_link_is_measured_through_a_relay_and_what_is_written_can_be_simulated() {
         Running::start(world.command(&format!("emulate wire.toml --relay 127.0.0.1:0={at} --json")));
     let relaying = relay.wait_for("relaying");
     let between = relaying["address"].as_str().unwrap();
-    let probed = world
-        .taut(&format!("probe {between} {at} --identity here --trust {there} --for 4s --out office.toml --report office.html --json"));
-    assert_eq!(probed.status, 0, "{probed:?}");
+    // Of three paths, of which the last leads nowhere.
+    let nowhere = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let probed = world.taut(&format!(
+        "probe {between} {at} {nowhere} --identity here --trust {there} --for 4s --out office.toml --report office.html --json"
+    ));
+    assert_eq!(probed.status, 1, "{probed:?}");
+    assert!(
+        probed.err.contains(&format!("{nowhere}: ")) && probed.err.contains("it is left out"),
+        "{probed:?}"
+    );
     let measured: Vec<Value> = probed.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     for way in ["there", "back"] {
         let line = measured
@@ -64,7 +72,11 @@ fn a_link_is_measured_through_a_relay_and_what_is_written_can_be_simulated() {
     let sessions: Vec<&Value> = measured.iter().filter(|line| line["event"] == "session").collect();
     assert_eq!(sessions.len(), 2, "{probed:?}");
     let advice = measured.iter().find(|line| line["event"] == "recommendation");
-    assert!(advice.unwrap_or_else(|| panic!("{probed:?}"))["recommendation"].is_object());
+    let advice = advice.unwrap_or_else(|| panic!("{probed:?}"));
+    assert_eq!(advice["path"], at.as_str(), "the one without a link in between: {advice}");
+    let answer = &advice["recommendation"];
+    let laws = if answer["nearest"].is_null() { &answer["laws"] } else { &answer["nearest"]["laws"] };
+    assert!(laws["taken"].is_string(), "{advice}");
     let page = std::fs::read_to_string(world.path("office.html")).unwrap();
     assert_eq!(page.matches("<figure>").count(), 8, "of two paths, both ways, distribution and tail");
     for scenario in ["office.toml", "office-recorded.toml"] {

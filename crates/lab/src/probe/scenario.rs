@@ -165,6 +165,7 @@ robot = "robot"
 paths = {paths}
 transport = "mtip"
 environment = "free"
+# What stands still is late here and stops nothing, so that the network is judged: a robot's own are 100 ms and 200 ms.
 watchdog = "60s"
 max_age = "60min"
 "#

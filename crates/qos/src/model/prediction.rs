@@ -302,17 +302,22 @@ impl Condition {
 }
 
 impl Prediction {
-    /// What is touched has to be calm by some control law: is it, and why?
-    pub fn require_calm(&mut self, holds: bool, explanation: String) {
-        self.compliance.push(Condition { name: "calm_touch", holds, explanation });
-        if !holds {
-            self.compliant = Some(false);
-        }
+    /// What is touched has to be calm by some control law: is it, and why? `None`: nobody knows.
+    pub fn require_calm(&mut self, holds: Option<bool>, explanation: String) {
+        self.compliance.push(Condition { name: "calm_touch", holds: holds == Some(true), explanation });
+        self.compliant = match (self.compliant, holds) {
+            (Some(false), _) | (_, Some(false)) => Some(false),
+            (compliant, Some(true)) => compliant,
+            (_, None) => None,
+        };
     }
 
-    /// The shortest and the longest round trip, where one way goes through the link and the other takes `idle_way`.
+    /// The shortest and the longest round trip, where one way goes through the link and the other takes `idle_way`. Without TCP all but the
+    /// jitter is always there, the packet's own serialisation too.
     pub fn round_trips(&self, idle_way: Duration) -> [Duration; 2] {
-        [self.d_min_s, self.d_max_s].map(|way| Duration::from_secs_f64(way) + idle_way)
+        let even = self.jitter_max_s.filter(|_| self.tcp.is_none()).map(|jitter| self.d_max_s - jitter);
+        let shortest = even.unwrap_or(self.d_min_s).max(self.d_min_s);
+        [shortest, self.d_max_s].map(|way| Duration::from_secs_f64(way) + idle_way)
     }
 
     /// Is the setting within the model's range?
