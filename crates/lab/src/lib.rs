@@ -15,6 +15,7 @@ pub mod replayed;
 pub mod robot;
 pub mod run;
 pub mod saving;
-pub mod scenario;
 pub mod traces;
 pub mod transparency;
+
+pub use taut_scenario as scenario;

@@ -4,7 +4,7 @@ use taut_agent::{OperatorSettings, ResumePolicy, SampleFrom};
 use taut_core::{Bytes, Duration, Medium, PathId, Priority, Seed};
 use taut_session::{
     Channel, ChannelKind, Codec, Delivery, Direction, Encoding, MotionLimits, OperatorConfig, Order, Packing,
-    Processing, RobotConfig, Sampling, Schema, Scheme, SchemeError, TrendConfig,
+    Processing, RobotConfig, Sampling, Schema,
 };
 use taut_transport::dccp::{Ccid, DccpConfig};
 use taut_transport::etp::{Adaptive, EtpConfig};
@@ -21,8 +21,8 @@ use super::transports::{Carries, End, tcp_config};
 use crate::scenario::Direction as Way;
 use crate::scenario::{
     CodecSpec, Commands, CongestionSpec, DccpSpec, EtpSpec, MpquicPaths, MpquicSpec, MptcpScheduler,
-    MptcpSpec, MtipClocks, MtipMode, MtipPolicy, MtipSpec, MultiplexerSpec, OrderSpec, QuicCongestion,
-    QuicSpec, SctpSpec, Session, Stream, TcpSpec, Teleop, TransportSpec,
+    MptcpSpec, MtipClocks, MtipMode, MtipPolicy, MtipSpec, OrderSpec, QuicCongestion, QuicSpec, SctpSpec,
+    Session, TcpSpec, Teleop, TransportSpec,
 };
 
 /// What carries a session of operator and robot.
@@ -249,29 +249,10 @@ pub(super) fn media_end(side: Side) -> End {
     End { carries: Carries::Session, side, secure: false, life: String::new(), paths: 1 }
 }
 
-/// How the media of a stream share packets, where the transport adds so much to each beside the headers below it.
-pub(crate) fn packing(stream: &Stream, added: Bytes) -> Result<Packing, SchemeError> {
-    let packing = Packing::new(match stream.multiplexer {
-        MultiplexerSpec::Separate => Scheme::Separate,
-        MultiplexerSpec::FixedFragment(fixed) => Scheme::FixedFragment { fragment: fixed.fragment },
-        MultiplexerSpec::VisualHaptic => Scheme::VisualHaptic {
-            media_rate: still::frame_rate(stream),
-            with_sample: Duration::from_millis(1),
-            chunk: Duration::from_millis(15),
-        },
-        MultiplexerSpec::NetworkAware(aware) => {
-            let period = stream.haptic.as_ref().map_or(Duration::from_millis(1), |haptic| haptic.period);
-            let fragment = still::frame_rate(stream) * period;
-            Scheme::NetworkAware { fragment, period, trend: TrendConfig::new().k_max(aware.max_samples) }
-        }
-    })?;
-    Ok(stream.packet.map_or(packing, |packet| packing.datagram(packet.saturating_sub(added))))
-}
-
 /// That of one end of a `[session]`.
 fn media_packing(session: &Session, direction: Way) -> Packing {
     let Some(stream) = session.stream(direction) else { return Packing::default() };
-    packing(stream, added(session)).expect("a scenario's multiplexers are tried when it is read")
+    stream.packing(added(session)).expect("a scenario's multiplexers are tried when it is read")
 }
 
 /// What the transport of a `[session]` adds to each message beside the headers below it.

@@ -113,7 +113,7 @@ impl Sources {
             sources.frames.push((channel, source));
         }
         if let (Some(spec), Some(channel)) = (&stream.video, channel(Medium::Video)) {
-            sources.frames.push((channel, camera(spec, begin("video", frame_period(spec)))));
+            sources.frames.push((channel, camera(spec, begin("video", spec.frame_period()))));
         }
         sources.frames_first = stream.multiplexer.rides_on_samples();
         Ok(sources)
@@ -178,12 +178,8 @@ impl Samples {
     }
 }
 
-fn frame_period(video: &Video) -> Duration {
-    Duration::from_nanos(1_000_000_000 / u64::from(video.fps))
-}
-
 fn camera(video: &Video, start: Time) -> FrameSource {
-    let period = frame_period(video);
+    let period = video.frame_period();
     match video.source {
         VideoSource::Constant => {
             FrameSource::constant(Medium::Video, video.rate.unwrap_or_default(), period, start)
@@ -308,18 +304,8 @@ pub(super) fn vp8_frames() -> Vec<u64> {
 pub(super) fn largest_frames(stream: &Stream) -> [Bytes; 2] {
     let audio = stream.audio.map_or(Bytes::ZERO, |audio| audio.rate * audio.frame);
     let video = stream.video.as_ref().map_or(Bytes::ZERO, |video| match video.source {
-        VideoSource::Constant => video.rate.unwrap_or_default() * frame_period(video),
+        VideoSource::Constant => video.rate.unwrap_or_default() * video.frame_period(),
         VideoSource::Vp8 => Bytes::new(vp8_frames().into_iter().max().unwrap_or(0)),
     });
     [audio, video]
-}
-
-/// The mean rate of audio and video together.
-pub(super) fn frame_rate(stream: &Stream) -> Bitrate {
-    let audio = stream.audio.map(|audio| audio.rate).unwrap_or_default();
-    let video = stream.video.as_ref().map(|video| match video.source {
-        VideoSource::Constant => video.rate.unwrap_or_default(),
-        VideoSource::Vp8 => VideoTable::vp8_25fps_400k().mean_rate(frame_period(video)),
-    });
-    audio + video.unwrap_or_default()
 }

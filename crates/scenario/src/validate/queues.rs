@@ -3,7 +3,7 @@
 use taut_core::{Bitrate, Bytes, Duration, Probability};
 
 use super::{Checked, fault, within};
-use crate::scenario::schema::*;
+use crate::schema::*;
 
 /// Disciplines inside disciplines.
 const DEEPEST: usize = 4;

@@ -3,7 +3,7 @@
 use taut_core::{Duration, Probability};
 
 use super::{Checked, fault, within};
-use crate::scenario::schema::*;
+use crate::schema::*;
 
 /// Whether source and sampler fit each other, within their ranges.
 pub(super) fn check(key: &str, source: &HapticSource, sampler: &SamplerSpec) -> Checked {

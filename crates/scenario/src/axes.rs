@@ -195,7 +195,7 @@ pub(super) fn check(scenario: &Scenario) -> Checked {
 #[cfg(test)]
 mod tests {
     use super::{Choice, Choices};
-    use crate::scenario::Scenario;
+    use crate::Scenario;
 
     const TEXT: &str = r#"
 title = "axes"

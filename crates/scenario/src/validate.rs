@@ -7,7 +7,6 @@ mod queues;
 
 use std::collections::BTreeSet;
 
-use crate::run::settings::packing;
 use taut_core::{Bitrate, Bytes, Duration};
 use taut_transport::etp::MAX_GAP;
 use taut_transport::mtip::MAX_PATHS;
@@ -300,7 +299,7 @@ fn check_stream(key: &str, stream: &Stream) -> Checked {
     }
     let alone =
         |kind: &str| fault(format!("{key}.multiplexer"), format!("{kind} needs `haptic` samples to ride on"));
-    if let Err(error) = packing(stream, Bytes::ZERO) {
+    if let Err(error) = stream.packing(Bytes::ZERO) {
         return fault(format!("{key}.multiplexer"), error.to_string());
     }
     match stream.multiplexer {

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Checked, fault};
-use crate::scenario::schema::*;
+use crate::schema::*;
 
 /// Beyond this a packet may take less than half a nanosecond, which is none.
 const FASTEST_BPS: u64 = 1_000_000_000_000;

@@ -12,8 +12,8 @@ use super::defaults;
 use super::links::{Lan, LinkSpec};
 use super::session::{Direction, Session};
 use super::traffic::Cross;
-use crate::scenario::axes::Axis;
-use crate::scenario::teleop::Teleop;
+use crate::axes::Axis;
+use crate::teleop::Teleop;
 
 /// An experiment: a network, a session on it, cross traffic beside it, and the variants to compare.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use taut_agent::control::{Law, Oracle, Tdpa, Wave};
+use taut_control::{Law, Oracle, Tdpa, Wave};
 use taut_core::Duration;
 
 use super::teleop::{CodecSpec, Environment, MINUTE, MS, SECOND, Teleop};

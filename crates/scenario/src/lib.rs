@@ -5,6 +5,7 @@ mod channel;
 mod explain;
 mod json_schema;
 mod law;
+mod media;
 mod place;
 mod reach;
 mod schema;
@@ -131,7 +132,7 @@ impl Scenario {
     }
 
     /// The line of a key, or of the nearest table around it, in the file that a scenario was read from.
-    pub(crate) fn line_in(path: &Path, key: &str) -> Option<usize> {
+    pub fn line_in(path: &Path, key: &str) -> Option<usize> {
         let bytes = read_at_most(path, SIZE_LIMIT).ok()?;
         place::line_of_key(std::str::from_utf8(&bytes).ok()?, key)
     }
@@ -277,7 +278,7 @@ fn read_at_most(path: &Path, limit: usize) -> std::io::Result<Vec<u8>> {
 }
 
 /// Why the operating system gave no file, without its number for it.
-pub(crate) fn unreadable(error: &std::io::Error) -> String {
+pub fn unreadable(error: &std::io::Error) -> String {
     match error.kind() {
         ErrorKind::NotFound => "there is no such file".to_owned(),
         ErrorKind::IsADirectory => "this is a folder, a file is needed".to_owned(),

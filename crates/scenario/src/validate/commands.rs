@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use taut_core::{Bytes, Duration};
 
 use super::{BETWEEN, Checked, MOST_PATHS, check_transport, fault, vertex, within};
-use crate::scenario::schema::*;
+use crate::schema::*;
 
 /// Whether it names two vertices, and every setting is in its range.
 pub(super) fn check(commands: &Commands, vertices: &BTreeSet<String>) -> Checked {
