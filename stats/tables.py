@@ -4,8 +4,9 @@
 
 A row is the variant whose name its first cells and the head of the column hold; a column is the measure that is nearest to most of its
 cells, and what is printed once in two cells is one measure each (`35 / 114`). A figure is *the same* where it is today's mean to the last digit, *by
-chance* where they are no farther apart than two intervals of their mean, *other* beyond. Columns that are near no measure are derived, or of others: their cells are counted, not judged.
-Runs are kept by command and by the program's time, so that a second look is quick. Needs nothing but Python.
+chance* where they are no farther apart than two intervals of their mean, *other* beyond. Columns that are near no measure are derived, of others, or have moved by more than that:
+they are named with the nearest. So are tables that no campaign of simulations stands above, and commands that failed. Runs are kept by command, by the program's time and by the scenario's
+text, so that a second look is quick; what a scenario reads beside it is not looked at. Needs nothing but Python.
 """
 
 import argparse
@@ -55,11 +56,15 @@ def tables(page):
         at += 1
 
 
+class Unseen(Exception):
+    """Why a table is not looked at."""
+
+
 def campaign(taut, command, keep):
-    """The variants of a command's result, or None where it is no campaign or not simulated."""
+    """The variants of a command's result."""
     arguments, given = [], shlex.split(command.split(" > ")[0].rstrip("\\"))[2:]
     if "--real" in given or "--kernel" in given or "--seeds" not in given:
-        return None
+        raise Unseen("no campaign of simulations")
     skip = False
     for word in given:
         if skip:
@@ -69,17 +74,18 @@ def campaign(taut, command, keep):
         elif word not in ("--json", "-q", "--events", "--verbose", "--strict"):
             arguments.append(word)
     made = str(os.stat(taut).st_mtime_ns)
-    kept = keep / hashlib.sha256(" ".join([made, *arguments]).encode()).hexdigest()[:16]
+    texts = [pathlib.Path(word).read_bytes() for word in arguments if word.endswith(".toml") and os.path.exists(word)]
+    kept = keep / hashlib.sha256(b"\0".join([made.encode(), " ".join(arguments).encode(), *texts])).hexdigest()[:16]
     if not kept.exists():
         print(f"{command} …", file=sys.stderr, flush=True)
         done = subprocess.run([taut, "run", *arguments, "--json", "-q"], stdout=subprocess.PIPE)
         if done.returncode not in (0, 1) or not done.stdout:
-            raise SystemExit(f"tables: {command}: exit status {done.returncode}")
+            raise Unseen(f"exit status {done.returncode}")
         keep.mkdir(parents=True, exist_ok=True)
         part = kept.with_suffix(".part")
         part.write_bytes(done.stdout)
         os.replace(part, kept)
-    return json.loads(kept.read_bytes()).get("variants")
+    return json.loads(kept.read_bytes()).get("variants") or []
 
 
 def figures(cell):
@@ -167,23 +173,31 @@ def main():
     parser.add_argument("--keep", default="out/tables", type=pathlib.Path)
     options = parser.parse_args()
     print("| table | column | measure | same | by chance | other |\n" + "| --- " * 6 + "|")
-    sums, others = collections.Counter(), []
+    sums, others, unseen = collections.Counter(), [], []
     for page in options.pages:
         for line, command, heads, rows in tables(page):
-            variants = campaign(options.taut, command, options.keep)
-            for (column, part), cells in sorted(columns(heads, rows, variants or []).items()):
+            try:
+                variants = campaign(options.taut, command, options.keep)
+            except Unseen as why:
+                unseen.append(f"{page}:{line}: {why}: {command}")
+                continue
+            for (column, part), cells in sorted(columns(heads, rows, variants).items()):
+                what = heads[column] + (f", part {part + 1}" if part else "")
                 found = nearest(cells)
                 if found is None or found[2] > NEAR:
                     sums["not judged"] += len(cells)
+                    near = f"the nearest measure is {found[0]}, off by {found[2]:.0%}" if found else "no measure is near"
+                    unseen.append(f"{page}:{line}, {what}: {near}")
                     continue
                 name, scale, _ = found
                 same, chance, other = judge(cells, name, scale)
                 sums.update({"same": same, "by chance": chance, "other": len(other)})
-                what = heads[column] + (f", part {part + 1}" if part else "")
                 print(f"| {page}:{line} | {what} | {name} | {same} | {chance} | {len(other)} |", flush=True)
                 others += [f"{page}:{line}, {what}: {text}" for text in other]
     print("\n" + ", ".join(f"{sums[what]} {what}" for what in ("same", "by chance", "other", "not judged")))
     print(*others, sep="\n")
+    if unseen:
+        print("\nNot judged:", *unseen, sep="\n")
     return bool(others)
 
 

@@ -58,7 +58,7 @@ class Tables(unittest.TestCase):
 
     def test_runs_on_sockets_and_single_ones_are_not_made(self):
         for command in ["taut run x --real --seeds 1..2", "taut run x --kernel --seeds 1..2", "taut run x"]:
-            self.assertIsNone(tables.campaign("no-program", command, Path("nowhere")))
+            self.assertRaises(tables.Unseen, tables.campaign, "no-program", command, Path("nowhere"))
 
     def test_a_run_is_kept(self):
         with tempfile.TemporaryDirectory() as folder:
