@@ -13,7 +13,8 @@ use taut_io::session::{
 use taut_io::{Clock, Driver, DriverConfig, spawn_unprivileged};
 use taut_session::RobotConfig;
 
-use super::ends::{self, Answering};
+use super::answering::Answering;
+use super::ends;
 use crate::host::{self, OnSignal, json_line};
 use crate::{Ended, print};
 

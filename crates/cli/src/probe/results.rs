@@ -15,7 +15,7 @@ use taut_lab::scenario::Scenario;
 use taut_report::probe_html;
 use taut_report::result::RunResult;
 
-use super::Arguments;
+use super::{Arguments, WithVideo};
 use crate::host::json_line;
 use crate::progress::Bar;
 use crate::{Ended, print};
@@ -24,6 +24,8 @@ use crate::{Ended, print};
 pub(super) struct Found<'a> {
     pub(super) paths: &'a [Probed<'a>],
     pub(super) names: &'a [String],
+    /// Of each path, what was seen with video beside it, where that was asked for.
+    pub(super) beside: Vec<Option<&'a WithVideo>>,
 }
 
 impl Found<'_> {
@@ -46,6 +48,11 @@ impl Found<'_> {
                 })?;
             }
         }
+        for (name, beside) in self.names.iter().zip(&self.beside) {
+            if let Some(beside) = beside {
+                tell_beside(name, beside, arguments, clock)?;
+            }
+        }
         let [recorded, fitted] = felt(arguments, clock, &written)?;
         if let Some(file) = &arguments.report {
             let scenario = Scenario::read(&written[0]).map_err(|error| error.to_string())?;
@@ -56,6 +63,35 @@ impl Found<'_> {
         }
         advise(self, arguments, clock)
     }
+}
+
+/// How late and how lossy a path is with video beside the session.
+fn tell_beside(name: &str, beside: &WithVideo, arguments: &Arguments, clock: &Clock) -> Result<(), String> {
+    let sent = beside.video * beside.lasted;
+    let came = beside.came.get() as f64 / sent.get().max(1) as f64 * 100.0;
+    let ways = [("there", &beside.there), ("back", &beside.back)].map(|(way, seen)| {
+        let ms = |share| seen.quantile(share).map(Duration::as_millis_f64);
+        let lost = seen.lost() * 100.0;
+        (way, json!({ "delay_p50_ms": ms(0.5), "delay_p99_ms": ms(0.99), "lost_percent": lost }))
+    });
+    if arguments.json {
+        let line = [
+            ("path", json!(name)),
+            ("video_bps", json!(beside.video.as_bps())),
+            ("video_came_percent", json!(came)),
+        ];
+        return print(&json_line("with_video", clock.now(), line.into_iter().chain(ways)));
+    }
+    let told = ways.map(|(way, figures)| {
+        let number = |key: &str| figures[key].as_f64().unwrap_or_default();
+        let [p50, p99, lost] = ["delay_p50_ms", "delay_p99_ms", "lost_percent"].map(number);
+        format!("{way} p50 {p50:.2}, p99 {p99:.2} ms, {lost:.2} % lost")
+    });
+    let rate = beside.video.as_bps() as f64 / 1e6;
+    print(&format!(
+        "with {rate} Mbit/s of video from {name} beside it, of which {came:.1} % came: {}\n",
+        told.join("; ")
+    ))
 }
 
 /// The fitted scenario, and that of the recording.

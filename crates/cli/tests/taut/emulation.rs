@@ -9,7 +9,7 @@ use taut_netlab::Namespace;
 
 use crate::devices::has_python;
 use crate::keyboard::PERSON;
-use crate::sessions::{Running, alone};
+use crate::sessions::{Running, alone, beside_one};
 use crate::world::{World, ended};
 
 const TEN_MS: &str = r#"title = "ten milliseconds each way"
@@ -145,7 +145,7 @@ fn a_queue_and_a_gate_of_the_command_line_drop_whole_frames() {
 #[test]
 fn where_no_namespaces_are_named_two_are_there_until_it_ends() {
     let Some(_able) = namespaces() else { return };
-    let _alone = alone();
+    let _beside = beside_one();
     let world = World::new("emulation-own");
     let ended = world.taut(&format!("emulate {NARROW} --queue cake --gate aimd3 --for 300ms"));
     assert_eq!(ended.status, 0, "{ended:?}");
@@ -170,7 +170,7 @@ fn a_queue_or_a_gate_that_is_none_is_refused_with_what_there_is() {
 
 #[test]
 fn without_root_a_session_goes_through_a_relay() {
-    let _alone = alone();
+    let _beside = beside_one();
     let world = World::new("emulation-relay");
     world.write(
         "wire.toml",
@@ -220,7 +220,7 @@ fn what_is_no_relay_says_how_it_is_written() {
 
 #[test]
 fn a_demonstration_runs_by_itself_and_says_what_the_network_did() {
-    let _alone = alone();
+    let _beside = beside_one();
     let world = World::new("demo");
     for network in ["lte", "wifi"] {
         let ended = world.taut(&format!("demo --network {network} --script --for 2s --json"));
@@ -245,7 +245,7 @@ fn a_demonstration_runs_by_itself_and_says_what_the_network_did() {
 
 #[test]
 fn a_demonstration_is_driven_by_keys_and_ends_by_one() {
-    let _alone = alone();
+    let _beside = beside_one();
     if !has_python() {
         return;
     }

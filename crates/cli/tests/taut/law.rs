@@ -4,12 +4,12 @@ use std::cell::Cell;
 
 use serde_json::Value;
 
-use crate::sessions::{Running, alone, signal};
+use crate::sessions::{Running, beside_one, signal};
 use crate::world::World;
 
 /// A session of six seconds with a wall: the operator's summary, the most force that it was told of, N, and all that the robot said.
 fn felt(name: &str, robot: &str, operator: &str) -> (Value, f64, String) {
-    let _alone = alone();
+    let _beside = beside_one();
     let world = World::new(name);
     let mut robot = Running::start(world.command(&format!(
         "robot --listen 127.0.0.1:0 --plaintext --transport udp --state kept --watchdog 1s --robot sim:wall {robot} --json"

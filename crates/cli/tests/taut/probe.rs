@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::sessions::{Running, alone};
+use crate::sessions::{Running, beside_one};
 use crate::world::{World, ended};
 
 /// 8 Mbit/s, losses in bursts of 4 messages, 2 % of all, and 12 ms each way.
@@ -27,7 +27,7 @@ traffic = { cbr = { rate = "1Mbit", packet = "150B" } }
 
 #[test]
 fn a_link_is_measured_through_a_relay_and_what_is_written_can_be_simulated() {
-    let _alone = alone();
+    let _beside = beside_one();
     let world = World::new("probe");
     world.write("wire.toml", LOSSY);
     let identity = |who: &str| world.taut(&format!("identity --path {who}")).out.trim().to_owned();
@@ -97,7 +97,7 @@ fn a_link_is_measured_through_a_relay_and_what_is_written_can_be_simulated() {
 #[test]
 #[expect(clippy::disallowed_methods, reason = "a probe measures in real time")]
 fn a_robot_answers_probes_while_nobody_has_it() {
-    let _alone = alone();
+    let _beside = beside_one();
     let world = World::new("probe-robot");
     let mut robot = Running::start(
         world.command("robot --listen 127.0.0.1:0 --probe 127.0.0.1:0 --transport udp --plaintext --json"),
@@ -112,8 +112,16 @@ fn a_robot_answers_probes_while_nobody_has_it() {
     assert!(refused.status != 0 && refused.err.contains("has an operator"), "{refused:?}");
     // It leaves, and the robot is free.
     assert_eq!(first.end("-TERM").0, 0);
-    let probed = world.taut(&probe);
+    let probed = world.taut(&format!("{probe} --video 1Mbit"));
     assert_eq!(probed.status, 0, "{probed:?}");
+    let beside = probed.out.lines().find(|line| line.contains("\"with_video\"")).unwrap();
+    let beside: Value = serde_json::from_str(beside).unwrap();
+    // Whole pictures of a thirtieth of a second; a busy host makes fewer.
+    assert!((50.0..110.0).contains(&beside["video_came_percent"].as_f64().unwrap()), "{beside}");
+    for way in ["there", "back"] {
+        assert!(beside[way]["delay_p99_ms"].as_f64().unwrap() >= 0.0, "{beside}");
+        assert!(beside[way]["lost_percent"].as_f64().unwrap() < 1.0, "{beside}");
+    }
     // One that is under way is broken off.
     let mut broken = world.command(&format!("probe {probes} --plaintext --for 10s --json"));
     let broken = broken.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();

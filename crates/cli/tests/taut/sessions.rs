@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Lines, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Condvar, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -18,6 +18,31 @@ static TIMED: RwLock<()> = RwLock::new(());
 /// What is timed does not run beside any other session.
 pub(crate) fn alone() -> RwLockWriteGuard<'static, ()> {
     TIMED.write().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What has moments to keep, but none to the millisecond, runs beside one other such at most, and beside nothing that is timed.
+pub(crate) struct BesideOne {
+    _beside: RwLockReadGuard<'static, ()>,
+}
+
+static WITH_MOMENTS: (Mutex<u32>, Condvar) = (Mutex::new(0), Condvar::new());
+
+pub(crate) fn beside_one() -> BesideOne {
+    let (running, fewer) = &WITH_MOMENTS;
+    let running = running.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut running =
+        fewer.wait_while(running, |running| *running > 1).unwrap_or_else(PoisonError::into_inner);
+    *running += 1;
+    drop(running);
+    BesideOne { _beside: beside_others() }
+}
+
+impl Drop for BesideOne {
+    fn drop(&mut self) {
+        let (running, fewer) = &WITH_MOMENTS;
+        *running.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        fewer.notify_one();
+    }
 }
 
 /// Where a session is late it is still as it should be.

@@ -4,7 +4,7 @@ use std::io::Read;
 
 use serde_json::Value;
 
-use crate::sessions::{Running, alone, signal};
+use crate::sessions::{Running, beside_one, signal};
 use crate::world::World;
 
 const LOSSY: &str = r#"title = "twenty milliseconds each way, and one percent lost"
@@ -43,7 +43,7 @@ struct Heard {
 
 /// Six seconds of a session in which the robot has these arguments, and the operator those.
 fn heard(name: &str, network: Option<&str>, robot: &str, operator: &str) -> Option<Heard> {
-    let _alone = alone();
+    let _beside = beside_one();
     let world = World::new(name);
     if skipped(&world) {
         return None;

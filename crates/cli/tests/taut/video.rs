@@ -5,7 +5,7 @@ use std::process::{Child, Command};
 
 use serde_json::Value;
 
-use crate::sessions::{Running, alone};
+use crate::sessions::{Running, beside_one};
 use crate::world::World;
 
 const LOSSY: &str = r#"title = "twenty milliseconds each way, and one percent lost"
@@ -37,7 +37,7 @@ fn skipped(world: &World) -> bool {
 
 /// What the operator saw within so many states, and its last line.
 fn watched(name: &str, network: Option<&str>, source: &str) -> Option<(Value, Value)> {
-    let _alone = alone();
+    let _beside = beside_one();
     let world = World::new(name);
     if skipped(&world) {
         return None;
