@@ -168,16 +168,18 @@ pub(crate) fn block(kind: TransportKind, site: &Site, course: Course) -> Outcome
         let (remote, address) = told.recv().map_err(|_| "the robot did not start")?;
         let hand = ways.clone();
         let operator = scope.spawn(move || -> Outcome<()> {
-            End::Client.pin();
             let (clock, hand) = (hand.clock, Hand { ways: hand, left: course.rounds });
             let to = site.to_the_server(address.port());
-            let connect = || Endpoint::connect(kind, to, known("operator", "robot"), &clock);
-            let endpoint = site.at_the_client(connect)??;
             let agent = OperatorSettings::new(period).resumes(ResumePolicy::Start).drains(Duration::ZERO);
-            let driver = Driver::new(config)?.with_clock(clock);
-            let config = OperateConfig::new(OperatorConfig::new(), agent);
-            operate(driver, &endpoint, config, hand, |_| {}, &mut |_, _| {})?;
-            Ok(())
+            let session = OperateConfig::new(OperatorConfig::new(), agent);
+            // TCP opens its socket only when it connects.
+            site.at_the_client(|| -> Outcome<()> {
+                End::Client.pin();
+                let endpoint = Endpoint::connect(kind, to, known("operator", "robot"), &clock)?;
+                let driver = Driver::new(config)?.with_clock(clock);
+                operate(driver, &endpoint, session, hand, |_| {}, &mut |_, _| {})?;
+                Ok(())
+            })?
         });
         let ended = operator.join().expect("it does not panic");
         remote.send(RobotCommand::Close);
