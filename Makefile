@@ -53,8 +53,8 @@ endef
 BUILD_NEEDS := cc:gcc,libc6-dev clang:clang /usr/include/opus/opus.h:libopus-dev /usr/include/vpx/vpx_encoder.h:libvpx-dev
 TEST_NEEDS := $(BUILD_NEEDS) tshark:tshark jsonschema:python3-jsonschema /usr/include/usrsctp.h:libusrsctp-dev ffmpeg:ffmpeg
 
-# Clippy's driver is a compiler as well: whatever cargo builds of the workspace with it is linted, in one pass. As `cargo clippy -- -D warnings` calls it.
-LINTING = RUSTC_WORKSPACE_WRAPPER="$$(rustc --print sysroot)/bin/clippy-driver" CLIPPY_ARGS=-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__
+# Clippy is a compiler: what cargo builds of the workspace by it is linted, in one pass, as by `cargo clippy -- -D warnings`.
+CLIPPY = CLIPPY_DRIVER="$$(rustc --print sysroot)/bin/clippy-driver" CLIPPY_ARGS=-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' Makefile
@@ -71,13 +71,13 @@ demo: ## Build the lab alone, simulate one session on a shared link, write the r
 
 test: ## All that CI runs: lint, tests, doc tests, links and examples in the documentation, the fuzz corpus
 	$(call need,$(TEST_NEEDS))
-	@# What is built for the tests is linted while it is compiled.
-	@$(LINTING) $(MAKE) --no-print-directory lint LINTED=later
+	@# Tests are linted while they are compiled.
+	@$(CLIPPY) $(MAKE) --no-print-directory lint TESTS=later
 	@# An independent QUIC peer, if it can be had; the tests say when it is missing.
 	@test -x "$(INTEROP)/bin/python" && "$(INTEROP)/bin/python" -c 'import aioquic' 2>/dev/null || \
 		{ python3 -m venv "$(INTEROP)" && "$(INTEROP)/bin/pip" install -q aioquic==1.7.2; } || \
 		echo "make: aioquic could not be installed (python3-venv and a network are needed): QUIC is not tested with it" >&2
-	$(LINTING) .ci/tests --workspace --features taut/stream
+	$(CLIPPY) RUSTC_WORKSPACE_WRAPPER=$(CURDIR)/.ci/rustc .ci/tests --workspace --features taut/stream
 	.ci/docs
 	.ci/stats
 	@echo "make test: all is well"
@@ -102,12 +102,12 @@ ros2: ## Build the bridge to ROS 2: target/ros2/release/taut-ros2
 lint: ## Format, clippy, API documentation, licences; all without warnings
 	$(call need,$(BUILD_NEEDS))
 	cargo fmt --all --check
-	$(if $(LINTED),,cargo clippy --workspace --all-targets --features taut/stream --locked -- -D warnings)
+	cargo clippy --workspace $(if $(TESTS),,--all-targets) --features taut/stream --locked -- -D warnings
 	@# What `make demo` builds.
 	cargo clippy -p taut-cli --no-default-features --locked -- -D warnings
 	@# The library without sockets, for a loop of one's own.
 	cargo clippy -p taut --no-default-features --locked -- -D warnings
-	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
+	$(if $(TESTS),RUSTC_WORKSPACE_WRAPPER="$$CLIPPY_DRIVER") RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
 	.ci/licences
 	.ci/package
 

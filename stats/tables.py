@@ -5,7 +5,7 @@
 A row is the variant whose name its first cells and the head of the column hold; a column is the measure that is nearest to most of its
 cells, and what is printed once in two cells is one measure each (`35 / 114`). A figure is *the same* where it is today's mean to the last digit, *by
 chance* where they are no farther apart than two intervals of their mean, *other* beyond. Columns that are near no measure are derived, of others, or have moved by more than that:
-they are named with the nearest. So are tables that no campaign of simulations stands above, and commands that failed. Runs are kept by command, by the program's time and by the scenario's
+they are named with the nearest. So are tables below a `taut run` that is no campaign of simulations, rows that name no variant, and commands that failed, which are an error. Runs are kept by command, by the program's time and by the scenario's
 text, so that a second look is quick; what a scenario reads beside it is not looked at. Needs nothing but Python.
 """
 
@@ -60,6 +60,10 @@ class Unseen(Exception):
     """Why a table is not looked at."""
 
 
+class Broken(Unseen):
+    """The command above it does not run any more."""
+
+
 def campaign(taut, command, keep):
     """The variants of a command's result."""
     arguments, given = [], shlex.split(command.split(" > ")[0].rstrip("\\"))[2:]
@@ -80,7 +84,7 @@ def campaign(taut, command, keep):
         print(f"{command} …", file=sys.stderr, flush=True)
         done = subprocess.run([taut, "run", *arguments, "--json", "-q"], stdout=subprocess.PIPE)
         if done.returncode not in (0, 1) or not done.stdout:
-            raise Unseen(f"exit status {done.returncode}")
+            raise Broken(f"exit status {done.returncode}")
         keep.mkdir(parents=True, exist_ok=True)
         part = kept.with_suffix(".part")
         part.write_bytes(done.stdout)
@@ -173,14 +177,17 @@ def main():
     parser.add_argument("--keep", default="out/tables", type=pathlib.Path)
     options = parser.parse_args()
     print("| table | column | measure | same | by chance | other |\n" + "| --- " * 6 + "|")
-    sums, others, unseen = collections.Counter(), [], []
+    sums, others, unseen, broken = collections.Counter(), [], [], False
     for page in options.pages:
         for line, command, heads, rows in tables(page):
             try:
                 variants = campaign(options.taut, command, options.keep)
             except Unseen as why:
                 unseen.append(f"{page}:{line}: {why}: {command}")
+                broken |= isinstance(why, Broken)
                 continue
+            named = [row[0] for row in rows if not any(variant_of(words(" ".join([*row[:3], head])), variants) for head in heads)]
+            unseen += [f"{page}:{line}: no variant is named by the row {name}" for name in named]
             for (column, part), cells in sorted(columns(heads, rows, variants).items()):
                 what = heads[column] + (f", part {part + 1}" if part else "")
                 found = nearest(cells)
@@ -198,7 +205,7 @@ def main():
     print(*others, sep="\n")
     if unseen:
         print("\nNot judged:", *unseen, sep="\n")
-    return bool(others)
+    return bool(others) or broken
 
 
 if __name__ == "__main__":

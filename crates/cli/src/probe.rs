@@ -10,24 +10,25 @@ mod results;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use clap::Args;
-use taut_agent::{OperatorCommand, OperatorSettings};
-use taut_core::{Bitrate, Bytes, Duration};
+use taut_agent::{OperatorCommand, OperatorNote, OperatorSettings};
+use taut_core::{Bytes, Duration};
 use taut_io::session::{
-    Endpoint, OperateConfig, OperatorMachine, PathSpec, Remote, TransportConfig, TransportKind, operate,
-    os_seed,
+    Endpoint, OperateConfig, OperatorMachine, PathSpec, Remote, Told, TransportConfig, TransportKind,
+    operate, os_seed,
 };
 use taut_io::{Clock, Driver, DriverConfig};
 use taut_lab::probe::{Fit, Probed, Seen, Way, compare};
-use taut_session::OperatorConfig;
+use taut_session::{ChannelEvent, ChannelRefusal, OperatorConfig, OperatorEvent};
 use taut_transport::identity::{Fingerprint, Trust};
 use taut_transport::mtip::MAX_PATHS;
 
 pub(crate) use self::answer::Beside;
-use self::asking::{Asked, Asking};
+use self::asking::Asking;
 use self::ends::{BothWays, EVERY, Wire};
 use self::results::Found;
 use crate::Ended;
@@ -57,9 +58,6 @@ pub(crate) struct Arguments {
     /// Measure for so long, 2s to 15min
     #[arg(long = "for", value_name = "DURATION", default_value = "60s", value_parser = length)]
     duration: Duration,
-    /// Measure for as long once more, with so much video from the other end beside it, such as 2Mbit
-    #[arg(long, value_name = "RATE", conflicts_with = "listen", value_parser = video)]
-    video: Option<Bitrate>,
     /// Write the fitted network to FILE.toml, what plays the recording to FILE-recorded.toml, and the recording to FILE.csv
     #[arg(long, value_name = "FILE.toml", default_value = "probed.toml", value_parser = toml_file)]
     out: PathBuf,
@@ -76,14 +74,6 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-impl Arguments {
-    fn asked(&self) -> Asked {
-        let alone = (self.duration.as_nanos() / EVERY.as_nanos()) as usize;
-        let beside = if self.video.is_some() { alone } else { 0 };
-        Asked { messages: alone + beside, beside, video: self.video.unwrap_or_default() }
-    }
-}
-
 /// What to look at where nobody answers.
 const ASK: &str = "is `taut robot --probe` or `taut probe --listen` running there, does it trust this host, and does no other probe have it?";
 
@@ -94,12 +84,6 @@ fn length(text: &str) -> Result<Duration, String> {
         return Err("is from 2s to 15min: shorter says too little".to_owned());
     }
     Ok(length)
-}
-
-fn video(text: &str) -> Result<Bitrate, String> {
-    let rate: Bitrate = text.parse().map_err(|error: taut_core::ParseQuantityError| error.to_string())?;
-    let range = [100_000, 20_000_000].map(Bitrate::from_bps);
-    if (range[0]..=range[1]).contains(&rate) { Ok(rate) } else { Err("is from 100kbit to 20Mbit".to_owned()) }
 }
 
 fn toml_file(text: &str) -> Result<PathBuf, String> {
@@ -125,16 +109,16 @@ pub(crate) fn probe(arguments: &Arguments) -> Ended {
             return Err(format!("{}: name a file in a folder that is there", file.display()));
         }
     }
-    if arguments.asked().messages > Seen::MOST {
-        return Err("--for: with --video at most 7min 30s, for it is measured twice".to_owned());
-    }
     let legs = legs(arguments)?;
     let several = legs.len() > 1;
     let (mut names, mut measured) = (Vec::new(), Vec::new());
     // One after the other: none is to see what is sent over another.
     for Leg { name, to, begins } in &legs {
-        let endpoint = Endpoint::connect(transport.clone(), host::resolve(to)?, security.clone(), &clock);
-        let endpoint = endpoint.and_then(|endpoint| endpoint.over(begins.as_slice()));
+        let endpoint = host::resolve(to).and_then(|to| {
+            let endpoint = Endpoint::connect(transport.clone(), to, security.clone(), &clock);
+            let endpoint = endpoint.and_then(|endpoint| endpoint.over(begins.as_slice()));
+            endpoint.map_err(|error| error.to_string())
+        });
         let sealed = security.fingerprint().is_some();
         let found = endpoint
             .map_err(|error| Unmeasured::Path(format!("{name}: {error}")))
@@ -153,8 +137,7 @@ pub(crate) fn probe(arguments: &Arguments) -> Ended {
         return Err("no path could be measured: nothing is written".to_owned());
     }
     let paths: Vec<Probed<'_>> = measured.iter().map(Measured::path).collect();
-    let beside = measured.iter().map(|measured| measured.beside.as_ref()).collect();
-    let ended = Found { paths: &paths, names: &names, beside }.tell(arguments, &clock)?;
+    let ended = Found { paths: &paths, names: &names, several }.tell(arguments, &clock)?;
     Ok(if names.len() == legs.len() { ended } else { ExitCode::FAILURE })
 }
 
@@ -203,22 +186,11 @@ struct Measured {
     seen: BothWays,
     fits: [Fit; 2],
     message: Bytes,
-    beside: Option<WithVideo>,
-}
-
-/// What was seen with video beside it.
-struct WithVideo {
-    there: Seen,
-    back: Seen,
-    /// So much was sent, and so much of it came.
-    video: Bitrate,
-    came: Bytes,
-    lasted: Duration,
 }
 
 impl Measured {
     fn path(&self) -> Probed<'_> {
-        let Self { seen, fits, message, .. } = self;
+        let Self { seen, fits, message } = self;
         let way = |seen, fit, trains| Way { seen, message: *message, fit, trains: Some(trains) };
         Probed {
             there: way(&seen.there, &fits[0], &seen.trains_there),
@@ -236,8 +208,7 @@ fn asking(
 ) -> Result<Measured, Unmeasured> {
     let all = |error: &dyn std::fmt::Display| Unmeasured::All(error.to_string());
     let wire = Wire::to(endpoint.remote(), sealed);
-    let asked = arguments.asked();
-    let messages = asked.messages;
+    let messages = (arguments.duration.as_nanos() / EVERY.as_nanos()) as usize;
     let seen = Arc::new(Mutex::new(BothWays::new(messages, wire)));
     let session =
         ends::declared().into_iter().try_fold(OperatorConfig::new().window(false), OperatorConfig::channel);
@@ -248,18 +219,31 @@ fn asking(
     let device = Asking::new(
         *clock,
         os_seed().stream("probe").next_u64() as u32,
-        asked,
+        messages,
         Arc::clone(&seen),
         over.clone(),
     );
+    let interrupted = Arc::new(AtomicBool::new(false));
+    let by_signal = Arc::clone(&interrupted);
     let signals = OnSignal::new(move || {
+        by_signal.store(true, Ordering::Relaxed);
         let _ = over.send(()); // It may have ended already.
     });
     let _signals = signals.map_err(|error| all(&error))?;
     let bar = Bar::new(&format!("probing {to}"), arguments.json);
     let began = clock.now();
-    let whole = (EVERY * messages as u64 + ends::around(messages)).as_secs_f64();
-    let tell = &mut |at: taut_core::Time, _| bar.set(at.saturating_since(began).as_secs_f64() / whole);
+    let whole = (arguments.duration + ends::around(messages)).as_secs_f64();
+    let mut is_of_another_release = false;
+    let tell = &mut |at: taut_core::Time, told| {
+        is_of_another_release |= matches!(
+            told,
+            Told::Note(OperatorNote::Event(OperatorEvent::Channel(ChannelEvent::Refused {
+                why: ChannelRefusal::OtherSchema,
+                ..
+            })))
+        );
+        bar.set(at.saturating_since(began).as_secs_f64() / whole);
+    };
     let started = |remote: Remote<OperatorMachine<Asking>>| {
         std::thread::spawn(move || {
             if is_over.recv().is_ok() {
@@ -275,27 +259,27 @@ fn asking(
         let why = format!("{to}: the robot there has an operator, who comes first; probe when it is free");
         return Err(Unmeasured::All(why));
     }
+    if is_of_another_release {
+        let why = "the other end probes in the way of another release: have the same one at both ends";
+        return Err(Unmeasured::Path(format!("{to}: {why}")));
+    }
     if seen.is_silent {
         let why = format!("{to}: nothing is heard from there any more, or never was; {ASK}");
         return Err(Unmeasured::Path(why));
     }
     if !seen.is_told() {
-        let why = "it ended before the other end told what arrived there: nothing is written";
-        return Err(Unmeasured::All(why.to_owned()));
+        let why = "it ended before the other end told what arrived there";
+        return Err(if interrupted.load(Ordering::Relaxed) {
+            Unmeasured::All(format!("{why}: nothing is written"))
+        } else {
+            Unmeasured::Path(format!("{to}: {why}"))
+        });
     }
     let mut seen = std::mem::replace(&mut *seen, BothWays::new(0, wire));
     compare(&mut seen.there, &mut seen.back);
-    let alone = messages - asked.beside;
-    let beside = (asked.beside > 0).then(|| WithVideo {
-        there: seen.there.split_off(alone),
-        back: seen.back.split_off(alone),
-        video: asked.video,
-        came: seen.video,
-        lasted: EVERY * asked.beside as u64,
-    });
     let fit = |seen: &Seen, way: &str| {
         seen.fit().map_err(|error| Unmeasured::Path(format!("{to}: {way}: {error}")))
     };
     let fits = [fit(&seen.there, "to the other end")?, fit(&seen.back, "from the other end")?];
-    Ok(Measured { seen, fits, message: wire.measured(), beside })
+    Ok(Measured { seen, fits, message: wire.measured() })
 }

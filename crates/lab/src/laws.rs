@@ -19,8 +19,8 @@ use crate::transparency;
 
 /// What is simulated costs the more the shorter the period is.
 const PERIODS: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(50)];
-/// Jitter of less than this part of a period makes so few messages a period late that there is none.
-const IN_TIME: f64 = 0.05;
+/// A line whose delay differs by no more is even: that is how figures are rounded.
+const EVEN: Duration = Duration::from_micros(1);
 /// Laws that show less than this part more than another are alike.
 const ALIKE: f64 = 0.1;
 
@@ -127,12 +127,11 @@ impl Touching {
     /// round trip that swings, as that of a queue, counts as jitter.
     fn line(&self, period: Duration) -> Line {
         let periods = |time: Duration| time.as_secs_f64() / period.as_secs_f64();
-        let [shortest, longest] = self.round_trips.map(periods);
-        let jitter = (periods(self.jitter) - IN_TIME).ceil().max(0.0) as usize;
-        let swing = ((longest - shortest) / 2.0).round() as usize;
-        let longest = longest.round() as usize;
-        let spread = jitter.max(swing).min(longest.div_ceil(2));
-        Line { periods: (longest + 1).saturating_sub(2 * spread), spread, loss: self.loss }
+        let swing = self.round_trips[1].saturating_sub(self.round_trips[0]) / 2;
+        let spread = self.jitter.max(swing).saturating_sub(EVEN);
+        let longest = periods(self.round_trips[1]).round() as usize;
+        let spread = (periods(spread).ceil() as usize).min(longest / 2);
+        Line { periods: longest + 1 - 2 * spread, spread, loss: self.loss }
     }
 
     fn position_force(&self, period: Duration) -> LawTold {
@@ -359,7 +358,13 @@ mod tests {
         let round_trips = [20, 27].map(Duration::from_millis);
         let line = Touching { round_trips, ..touching(0, Thing::Wall) }.line(Duration::from_millis(1));
         assert_eq!((line.periods, line.spread), (20, 4), "half of 7 ms each way, to a whole period");
-        let at_once = Touching { jitter: Duration::from_micros(300), ..touching(0, Thing::Wall) };
-        assert_eq!(at_once.line(Duration::from_millis(1)).periods, 1, "no way is shorter than none");
+        for longest in 0..9 {
+            let late = Touching { jitter: Duration::from_millis(9), ..touching(longest, Thing::Wall) };
+            let line = late.line(Duration::from_millis(1));
+            assert!(
+                line.periods > 0 && line.periods + 2 * line.spread == longest as usize + 1,
+                "{longest}: {line:?}"
+            );
+        }
     }
 }

@@ -13,12 +13,9 @@ use taut_session::{ChannelId, StopCause};
 
 use super::ends::{
     BACK, BUSY, EVERY, Head, IDLE, LEFT, LONG, MEASURED, OVER, Pace, RECEIVED, Sending, THERE, TRAIN_EVERY,
-    TRAIN_MESSAGE, VIDEO, Video, WARM_UP, Watch, counted, message, trains_take,
+    TRAIN_MESSAGE, WARM_UP, Watch, counted, message, trains_take,
 };
 use super::receipts::{self, Receipts};
-
-/// More video is not sent, whatever is asked for.
-const MOST_VIDEO: Bitrate = Bitrate::from_bps(20_000_000);
 
 pub(super) struct Answering {
     answered: Option<Answered>,
@@ -32,10 +29,6 @@ struct Answered {
     probe: u32,
     /// How many messages are measured.
     messages: usize,
-    /// From which number on there is video beside them, and how much.
-    alone: usize,
-    rate: Bitrate,
-    video: Option<Video>,
     measures: bool,
     pace: Pace,
     trains: Option<Sending>,
@@ -50,9 +43,6 @@ impl Answered {
         Self {
             probe: head.probe,
             messages,
-            alone: messages.saturating_sub(head.beside as usize),
-            rate: Bitrate::from_bps(u64::from(head.video_kbps) * 1_000).min(MOST_VIDEO),
-            video: None,
             measures: false,
             pace: Pace::new(now),
             trains: None,
@@ -100,7 +90,7 @@ impl RobotDevice for Answering {
             (answered.measures, answered.pace) = (true, Pace::new(now));
         }
         match head.number {
-            WARM_UP | BUSY | VIDEO => {}
+            WARM_UP | BUSY => {}
             OVER => {
                 answered.receipts.has(head.told as usize, now);
                 if answered.trains.is_none() {
@@ -126,21 +116,12 @@ impl RobotDevice for Answering {
             sent_ns: now.as_nanos(),
             messages: messages as u32,
             told: 0,
-            beside: 0,
-            video_kbps: 0,
         };
         if self.is_busy.load(Ordering::Relaxed) {
             let busy = head(BUSY);
             return answered.pace.next(now, IDLE).map(|_| message(BACK, busy, LONG));
         }
         let Some(trains) = &mut answered.trains else {
-            let sent = answered.pace.sent as usize;
-            if answered.measures && (answered.alone..messages).contains(&sent) {
-                let video = answered.video.get_or_insert_with(|| Video::new(answered.rate, now));
-                if let Some(length) = video.next(now) {
-                    return Some(message(BACK, head(VIDEO), length));
-                }
-            }
             let number = answered.pace.next(now, EVERY)?;
             let is_measured = answered.measures && (number as usize) < messages;
             let (number, length) = if is_measured { (number, MEASURED) } else { (WARM_UP, LONG) };

@@ -4,13 +4,13 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use taut_agent::{DeviceMessage, OperatorDevice, Sample};
-use taut_core::{Bitrate, Bytes, Duration, Time};
+use taut_core::{Bitrate, Duration, Time};
 use taut_io::Clock;
 use taut_session::{ChannelId, State};
 
 use super::ends::{
     BACK, BUSY, BothWays, EVERY, Head, IDLE, LEFT, LINGER, LONG, MEASURED, OVER, Pace, RECEIVED, Sending,
-    THERE, TRAIN_MESSAGE, VIDEO, WARM_UP, Watch, counted, message, trains_take,
+    THERE, TRAIN_MESSAGE, WARM_UP, Watch, counted, message, trains_take,
 };
 use super::receipts;
 
@@ -19,20 +19,10 @@ const RECEIPTS_LATE: Duration = Duration::from_secs(10);
 /// The other end has to be heard of within.
 const UNHEARD: Duration = Duration::from_secs(5);
 
-/// What is asked for.
-#[derive(Clone, Copy)]
-pub(super) struct Asked {
-    /// Messages each way.
-    pub(super) messages: usize,
-    /// Of those, the last so many have so much video from the other end beside them.
-    pub(super) beside: usize,
-    pub(super) video: Bitrate,
-}
-
 /// The end that measures.
 pub(super) struct Asking {
     probe: u32,
-    asked: Asked,
+    messages: usize,
     seen: Arc<Mutex<BothWays>>,
     /// When the first message came back.
     measures_since: Option<Time>,
@@ -51,7 +41,7 @@ impl Asking {
     pub(super) fn new(
         clock: Clock,
         probe: u32,
-        asked: Asked,
+        messages: usize,
         seen: Arc<Mutex<BothWays>>,
         over: Sender<()>,
     ) -> Self {
@@ -59,7 +49,7 @@ impl Asking {
         let pace = Pace::new(watch.last);
         Self {
             probe,
-            asked,
+            messages,
             seen,
             measures_since: None,
             heard: None,
@@ -73,7 +63,7 @@ impl Asking {
 
     /// When what is measured has been sent, and what is on its way has come.
     fn measured_at(&self) -> Option<Time> {
-        self.measures_since.map(|since| since + EVERY.saturating_mul(self.asked.messages as u64) + LINGER)
+        self.measures_since.map(|since| since + EVERY.saturating_mul(self.messages as u64) + LINGER)
     }
 
     /// Says when it is over, or when nothing was heard of the other end for too long.
@@ -82,7 +72,7 @@ impl Asking {
         let (silence, end) = match self.measured_at() {
             None => (UNHEARD, Time::MAX),
             Some(measured) => {
-                let told = measured + trains_take() + receipts::take(counted(self.asked.messages));
+                let told = measured + trains_take() + receipts::take(counted(self.messages));
                 (LEFT, told + RECEIPTS_LATE)
             }
         };
@@ -99,10 +89,10 @@ impl Asking {
         else {
             return;
         };
-        for (number, arrival) in (first..counted(self.asked.messages)).zip(arrivals) {
+        for (number, arrival) in (first..counted(self.messages)).zip(arrivals) {
             seen.told += 1;
             let Some(arrival) = arrival else { continue };
-            match number.checked_sub(self.asked.messages) {
+            match number.checked_sub(self.messages) {
                 None => _ = seen.there.arrived(number, arrival),
                 Some(number) => {
                     if let Some(made) = self.made_ns.get(number) {
@@ -140,7 +130,6 @@ impl OperatorDevice for Asking {
         }
         match head.number {
             BUSY => seen.is_busy = true,
-            VIDEO => seen.video += Bytes::new(payload.len() as u64),
             WARM_UP | OVER => {
                 let now = self.watch.turn();
                 if self.measures_since.is_none() {
@@ -149,7 +138,7 @@ impl OperatorDevice for Asking {
             }
             number => {
                 let arrival = self.watch.arrival(head.sent_ns);
-                match (number as usize).checked_sub(self.asked.messages) {
+                match (number as usize).checked_sub(self.messages) {
                     None => _ = seen.back.arrived(number as usize, arrival),
                     Some(number) => {
                         let at_ns = self.watch.last.as_nanos() as i64;
@@ -171,19 +160,17 @@ impl OperatorDevice for Asking {
             probe: self.probe,
             number,
             sent_ns: made.as_nanos(),
-            messages: self.asked.messages as u32,
+            messages: self.messages as u32,
             told,
-            beside: self.asked.beside as u32,
-            video_kbps: (self.asked.video.as_bps() / 1_000).min(u64::from(u32::MAX)) as u32,
         };
         if is_over && let Some(number) = self.trains.get_or_insert_with(|| Sending::new(made)).next(made) {
             self.made_ns.push(made.as_nanos() as i64);
-            return Some(message(THERE, head((self.asked.messages + number) as u32), TRAIN_MESSAGE));
+            return Some(message(THERE, head((self.messages + number) as u32), TRAIN_MESSAGE));
         }
         let number = self.pace.next(made, if is_over { IDLE } else { EVERY })?;
         let (number, length) = match self.measures_since {
             _ if is_over => (OVER, LONG),
-            Some(_) if (number as usize) < self.asked.messages => (number, MEASURED),
+            Some(_) if (number as usize) < self.messages => (number, MEASURED),
             _ => (WARM_UP, LONG),
         };
         Some(message(THERE, head(number), length))

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use taut_agent::DeviceMessage;
-use taut_core::{Bitrate, Bytes, Duration, Time};
+use taut_core::{Bytes, Duration, Time};
 use taut_io::Clock;
 use taut_lab::probe::{Arrival, Seen, Trains};
 use taut_session::{Channel, ChannelId, ChannelKind, Delivery, Direction, Encoding, Repair, Schema};
@@ -19,11 +19,6 @@ pub(super) const WARM_UP: u32 = u32::MAX;
 pub(super) const OVER: u32 = u32::MAX - 1;
 /// Of messages that answer nothing: the robot there has an operator.
 pub(super) const BUSY: u32 = u32::MAX - 2;
-/// Of messages that are video: nobody looks into them.
-pub(super) const VIDEO: u32 = u32::MAX - 3;
-/// Pictures a second, each in messages of so many bytes, one right behind the other.
-const PICTURES: u64 = 30;
-const VIDEO_MESSAGE: usize = 1_000;
 /// So long what is on its way is waited for; what is older counts as lost.
 pub(super) const LINGER: Duration = Duration::from_secs(2);
 /// Between two messages when nothing is measured.
@@ -76,8 +71,6 @@ pub(super) struct BothWays {
     pub(super) back: Seen,
     pub(super) trains_there: Trains,
     pub(super) trains_back: Trains,
-    /// Of the video that came from the other end.
-    pub(super) video: Bytes,
     /// The robot there has an operator, who comes first.
     pub(super) is_busy: bool,
     /// Nothing was heard of the other end for too long.
@@ -97,7 +90,6 @@ impl BothWays {
             back: seen(),
             trains_there: trains(),
             trains_back: trains(),
-            video: Bytes::ZERO,
             is_busy: false,
             is_silent: false,
             told: 0,
@@ -127,7 +119,7 @@ pub(super) fn trains_take() -> Duration {
 }
 
 /// A message of a probe: which probe it is of, its number in that, when it was made by its sender's clock; where it is long enough how many messages are
-/// measured, how many receipts it has, how many of the messages have video beside them and how much, and zeros.
+/// measured, how many receipts it has, and zeros.
 pub(super) fn message(channel: ChannelId, head: Head, length: usize) -> DeviceMessage {
     let mut payload = Vec::with_capacity(length);
     payload.extend(head.probe.to_le_bytes());
@@ -135,8 +127,6 @@ pub(super) fn message(channel: ChannelId, head: Head, length: usize) -> DeviceMe
     payload.extend(head.sent_ns.to_le_bytes());
     payload.extend(head.messages.to_le_bytes());
     payload.extend(head.told.to_le_bytes());
-    payload.extend(head.beside.to_le_bytes());
-    payload.extend(head.video_kbps.to_le_bytes());
     payload.resize(length, 0);
     DeviceMessage::Payload { channel, payload }
 }
@@ -144,7 +134,7 @@ pub(super) fn message(channel: ChannelId, head: Head, length: usize) -> DeviceMe
 /// A message that is measured: what it says at its head and no more. Sealed it is a little shorter than a session's sample of 24 B.
 pub(super) const MEASURED: usize = 16;
 /// One that is not, and says all of it.
-pub(super) const LONG: usize = 32;
+pub(super) const LONG: usize = 24;
 
 /// What a path's packets have around a message.
 #[derive(Clone, Copy)]
@@ -178,24 +168,21 @@ pub(super) struct Head {
     pub(super) sent_ns: u64,
     pub(super) messages: u32,
     pub(super) told: u32,
-    /// Of the messages the last so many have video beside them, from the end that answers.
-    pub(super) beside: u32,
-    pub(super) video_kbps: u32,
 }
 
 impl Head {
     pub(super) fn parse(payload: &[u8]) -> Option<Self> {
         let word = |at: usize| Some(u32::from_le_bytes(payload.get(at..at + 4)?.try_into().ok()?));
         let sent_ns = u64::from_le_bytes(payload.get(8..16)?.try_into().ok()?);
-        let [messages, told, beside, video_kbps] = [16, 20, 24, 28].map(|at| word(at).unwrap_or_default());
-        Some(Self { probe: word(0)?, number: word(4)?, sent_ns, messages, told, beside, video_kbps })
+        let [messages, told] = [16, 20].map(|at| word(at).unwrap_or_default());
+        Some(Self { probe: word(0)?, number: word(4)?, sent_ns, messages, told })
     }
 }
 
 /// One message each period. A host that was held up makes up for little: a burst would be another load than the one that is measured.
 pub(super) struct Pace {
     due: Time,
-    pub(super) sent: u32,
+    sent: u32,
 }
 
 impl Pace {
@@ -236,31 +223,6 @@ impl Sending {
     }
 }
 
-/// Pictures of one size, each as messages.
-pub(super) struct Video {
-    picture: usize,
-    due: Time,
-    left: usize,
-}
-
-impl Video {
-    pub(super) fn new(rate: Bitrate, now: Time) -> Self {
-        Self { picture: (rate.as_bps() / 8 / PICTURES) as usize, due: now, left: 0 }
-    }
-
-    /// How long the next message is, if one is due.
-    pub(super) fn next(&mut self, now: Time) -> Option<usize> {
-        if self.left == 0 && now >= self.due {
-            (self.left, self.due) =
-                (self.picture, (self.due + Duration::from_secs(1) / PICTURES).max(now - HELD));
-        }
-        let length = self.left.min(VIDEO_MESSAGE);
-        self.left -= length;
-        // None is shorter than what it says at its head.
-        (length > 0).then_some(length.max(LONG))
-    }
-}
-
 /// An end's clock, and whether its host is at work.
 pub(super) struct Watch {
     pub(super) clock: Clock,
@@ -289,5 +251,20 @@ impl Watch {
         let now = self.turn();
         let transit_ns = now.as_nanos().wrapping_sub(sent_ns) as i64;
         Arrival { transit_ns, held: now < self.held_until, overtaken: false }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_has_the_headers_of_its_path_around_it() {
+        let to = |address: &str, sealed| Wire::to(Some(address.parse().unwrap()), sealed).measured().get();
+        // 16 B of the message and 6 of acknowledgements in the mean; 18 of the session, 8 of UDP, 20 or 40 of IP; 28 of Noise.
+        assert_eq!(to("192.0.2.1:1", false), 68);
+        assert_eq!(to("192.0.2.1:1", true), 96);
+        assert_eq!(to("[2001:db8::1]:1", true), 116);
+        assert_eq!(to("[::ffff:192.0.2.1]:1", true), 96, "IPv4, as a socket for both says it");
     }
 }

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use serde_json::{Value, json};
 use taut_advise::evidence::Evidence;
 use taut_advise::recommend::{Question, advice_text, recommend};
-use taut_core::{Duration, Probability, Seed};
+use taut_core::{Duration, Probability, Seed, printable};
 use taut_io::Clock;
 use taut_lab::job;
 use taut_lab::probe::{Probed, Trains, Way, report, scenario};
@@ -15,7 +15,7 @@ use taut_lab::scenario::Scenario;
 use taut_report::probe_html;
 use taut_report::result::RunResult;
 
-use super::{Arguments, WithVideo};
+use super::Arguments;
 use crate::host::json_line;
 use crate::progress::Bar;
 use crate::{Ended, print};
@@ -24,33 +24,27 @@ use crate::{Ended, print};
 pub(super) struct Found<'a> {
     pub(super) paths: &'a [Probed<'a>],
     pub(super) names: &'a [String],
-    /// Of each path, what was seen with video beside it, where that was asked for.
-    pub(super) beside: Vec<Option<&'a WithVideo>>,
+    /// More were asked for than one.
+    pub(super) several: bool,
 }
 
 impl Found<'_> {
     /// Writes it, says it, simulates over it, and draws it.
     pub(super) fn tell(&self, arguments: &Arguments, clock: &Clock) -> Ended {
-        let written = write(&arguments.out, self.paths)?;
+        let written = self.write(&arguments.out)?;
         for (path, name) in self.paths.iter().zip(self.names) {
-            let several = self.paths.len() > 1;
-            if several && !arguments.json {
+            if self.several && !arguments.json {
                 print(&format!("{name}\n"))?;
             }
             for (direction, way) in [("there", path.there), ("back", path.back)] {
                 let figures = figures(way);
                 print(&if arguments.json {
-                    let named = several.then(|| ("path", json!(name)));
+                    let named = self.several.then(|| ("path", json!(name)));
                     let line = [("way", json!(direction)), ("figures", figures)];
                     json_line("measured", clock.now(), named.into_iter().chain(line))
                 } else {
                     text(direction, &figures)
                 })?;
-            }
-        }
-        for (name, beside) in self.names.iter().zip(&self.beside) {
-            if let Some(beside) = beside {
-                tell_beside(name, beside, arguments, clock)?;
             }
         }
         let [recorded, fitted] = felt(arguments, clock, &written)?;
@@ -63,48 +57,24 @@ impl Found<'_> {
         }
         advise(self, arguments, clock)
     }
-}
 
-/// How late and how lossy a path is with video beside the session.
-fn tell_beside(name: &str, beside: &WithVideo, arguments: &Arguments, clock: &Clock) -> Result<(), String> {
-    let sent = beside.video * beside.lasted;
-    let came = beside.came.get() as f64 / sent.get().max(1) as f64 * 100.0;
-    let ways = [("there", &beside.there), ("back", &beside.back)].map(|(way, seen)| {
-        let ms = |share| seen.quantile(share).map(Duration::as_millis_f64);
-        let lost = seen.lost() * 100.0;
-        (way, json!({ "delay_p50_ms": ms(0.5), "delay_p99_ms": ms(0.99), "lost_percent": lost }))
-    });
-    if arguments.json {
-        let line = [
-            ("path", json!(name)),
-            ("video_bps", json!(beside.video.as_bps())),
-            ("video_came_percent", json!(came)),
-        ];
-        return print(&json_line("with_video", clock.now(), line.into_iter().chain(ways)));
+    /// The fitted scenario, and that of the recording. Of several paths they say first which is which.
+    fn write(&self, out: &Path) -> Result<[PathBuf; 2], String> {
+        let stem = out.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let (csv, recorded) = (format!("{stem}.csv"), out.with_file_name(format!("{stem}-recorded.toml")));
+        let files = scenario(&csv, self.paths);
+        let lines = (1..).zip(self.names).filter(|_| self.several);
+        let which: String =
+            lines.map(|(number, name)| format!("# path {number}: {}\n", printable(name))).collect();
+        for (name, text) in [
+            (out, which.clone() + &files.fitted),
+            (&recorded, which + &files.recorded),
+            (&out.with_file_name(csv), files.recording),
+        ] {
+            std::fs::write(name, text).map_err(|error| format!("{}: {error}", name.display()))?;
+        }
+        Ok([out.to_owned(), recorded])
     }
-    let told = ways.map(|(way, figures)| {
-        let number = |key: &str| figures[key].as_f64().unwrap_or_default();
-        let [p50, p99, lost] = ["delay_p50_ms", "delay_p99_ms", "lost_percent"].map(number);
-        format!("{way} p50 {p50:.2}, p99 {p99:.2} ms, {lost:.2} % lost")
-    });
-    let rate = beside.video.as_bps() as f64 / 1e6;
-    print(&format!(
-        "with {rate} Mbit/s of video from {name} beside it, of which {came:.1} % came: {}\n",
-        told.join("; ")
-    ))
-}
-
-/// The fitted scenario, and that of the recording.
-fn write(out: &Path, paths: &[Probed<'_>]) -> Result<[PathBuf; 2], String> {
-    let stem = out.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    let (csv, recorded) = (format!("{stem}.csv"), out.with_file_name(format!("{stem}-recorded.toml")));
-    let files = scenario(&csv, paths);
-    for (name, text) in
-        [(out, files.fitted), (&recorded, files.recorded), (&out.with_file_name(csv), files.recording)]
-    {
-        std::fs::write(name, text).map_err(|error| format!("{}: {error}", name.display()))?;
-    }
-    Ok([out.to_owned(), recorded])
 }
 
 /// What sessions over the recording and over what was fitted would be, side by side.
@@ -161,8 +131,14 @@ fn side_by_side(recorded: &RunResult, fitted: &RunResult) -> String {
 fn advise(found: &Found<'_>, arguments: &Arguments, clock: &Clock) -> Ended {
     let lossy =
         |way: Way<'_>| way.fit.loss.map_or((0.0, 1.0), |loss| (loss.p / (loss.p + loss.r), 1.0 / loss.r));
-    let late = |path: &Probed<'_>| path.there.seen.quantile(0.99).max(path.back.seen.quantile(0.99));
-    let best = found.paths.iter().zip(found.names).min_by_key(|(path, _)| late(path));
+    // What is lost is never there. Where that is more than one in a hundred, fewer losses are better.
+    let late = |way: Way<'_>| {
+        let (came, ppm) = (1.0 - way.seen.lost(), (way.seen.lost() * 1e6) as u64);
+        let by = if came < 0.99 { None } else { way.seen.quantile(0.99 / came) };
+        by.map_or((Duration::MAX, ppm), |by| (by, 0))
+    };
+    let best = found.paths.iter().zip(found.names);
+    let best = best.min_by_key(|(path, _)| late(path.there).max(late(path.back)));
     let Some((best, name)) = best else { return Ok(ExitCode::SUCCESS) };
     let [there, back] = [best.there, best.back];
     let (loss, burst) = if lossy(there).0 > lossy(back).0 { lossy(there) } else { lossy(back) };
@@ -181,15 +157,14 @@ fn advise(found: &Found<'_>, arguments: &Arguments, clock: &Clock) -> Ended {
     let bar = Bar::new("pressing a wall by each control law", arguments.json);
     let recommendation = recommend(&evidence, &need).with_laws();
     drop(bar);
-    let several = found.paths.len() > 1;
     if arguments.json {
-        let named = several.then(|| ("path", json!(name)));
+        let named = found.several.then(|| ("path", json!(name)));
         let line = [("recommendation", json!(recommendation))];
         print(&json_line("recommendation", clock.now(), named.into_iter().chain(line)))?;
         return Ok(ExitCode::SUCCESS);
     }
-    if several {
-        print(&format!("Over {name} alone, of the paths the one on which the fewest are late:\n"))?;
+    if found.several {
+        print(&format!("Over {name} alone, of the paths the one over which 99 % are there first:\n"))?;
     }
     let network = &need.network;
     let rate = question.rate.map_or_else(String::new, |rate| format!(" --rate {}bit", rate.as_bps()));

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::sessions::{Running, beside_one, for_a_while, signal};
+use crate::sessions::{Running, alone, for_a_while, signal};
 use crate::world::World;
 
 /// Longer than a busy machine leaves a process without its turn.
@@ -182,7 +182,7 @@ impl Drop for Flood {
 
 #[test]
 fn nothing_that_fails_moves_the_arm_and_only_a_person_does() {
-    let _beside = beside_one();
+    let _alone = alone();
     let mut scene = Scene::new();
 
     // Nobody has resumed.

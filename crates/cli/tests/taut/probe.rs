@@ -113,16 +113,8 @@ fn a_robot_answers_probes_while_nobody_has_it() {
     assert!(refused.status != 0 && refused.err.contains("has an operator"), "{refused:?}");
     // It leaves, and the robot is free.
     assert_eq!(first.end("-TERM").0, 0);
-    let probed = world.taut(&format!("{probe} --video 1Mbit"));
+    let probed = world.taut(&probe);
     assert_eq!(probed.status, 0, "{probed:?}");
-    let beside = probed.out.lines().find(|line| line.contains("\"with_video\"")).unwrap();
-    let beside: Value = serde_json::from_str(beside).unwrap();
-    // Whole pictures of a thirtieth of a second; a busy host makes fewer.
-    assert!((50.0..110.0).contains(&beside["video_came_percent"].as_f64().unwrap()), "{beside}");
-    for way in ["there", "back"] {
-        assert!(beside[way]["delay_p99_ms"].as_f64().unwrap() >= 0.0, "{beside}");
-        assert!(beside[way]["lost_percent"].as_f64().unwrap() < 1.0, "{beside}");
-    }
     // One that is under way is broken off.
     let mut broken = world.command(&format!("probe {probes} --plaintext --for 10s --json"));
     let broken = broken.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();

@@ -91,19 +91,6 @@ impl Seen {
         true
     }
 
-    /// Leaves the messages below this number, and gives the others.
-    pub fn split_off(&mut self, number: usize) -> Self {
-        let others = self.arrivals.split_off(number.min(self.arrivals.len()));
-        let of = |arrivals: Vec<Option<Arrival>>| {
-            let overtaken = arrivals.iter().flatten().filter(|arrival| arrival.overtaken).count() as u64;
-            let newest = arrivals.iter().rposition(Option::is_some);
-            Self { every: self.every, newest, overtaken, arrivals }
-        };
-        let others = of(others);
-        *self = of(std::mem::take(&mut self.arrivals));
-        others
-    }
-
     /// How many arrived.
     pub fn received(&self) -> usize {
         self.arrivals.iter().flatten().count()
