@@ -15,7 +15,8 @@ export async function run(settings) {
   const glass = await Glass.start();
   const relay = (robot) => Network.start(settings, robot, glass.folder);
   const listen = settings.link.length > 1 ? "0.0.0.0:0" : "127.0.0.1:0";
-  const session = await Session.start({ transport: settings.transport, listen, robot: ["--video", "front=test"], console: ["--video", "front"], relay });
+  const policy = settings.policy ? ["--policy", settings.policy] : [];
+  const session = await Session.start({ transport: settings.transport, listen, robot: ["--video", "front=test", ...policy], console: ["--video", "front", ...policy], relay });
   const browser = await glass.browser();
   try {
     const [page] = browser.pages();
@@ -37,7 +38,7 @@ export async function run(settings) {
     const share = before.map(([name, ms]) => [name, Math.round((cpu(parts[name]) - ms) / 10 / settings.seconds)]);
     const hop = Number.parseFloat((await page.textContent("#age")).split("gateway")[1]);
     const made = new Map(await page.evaluate(() => globalThis.pictures));
-    return { ...seen(shown, made), first_picture_ms: first, link_kbps: session.relay.rate(), gateway_ms: hop, cpu_percent: Object.fromEntries(share) };
+    return { ...seen(shown, made, session.relay.began), first_picture_ms: first, link_kbps: session.relay.rate(), gateway_ms: hop, cpu_percent: Object.fromEntries(share) };
   } finally {
     await browser.close();
     await session.end();

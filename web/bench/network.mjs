@@ -18,7 +18,7 @@ export class Network {
   /** Where an operator connects to, and by which of its paths. */
   static async start({ scenario, link = [] }, robot, folder) {
     const network = new Network();
-    Object.assign(network, { parts: [], devices: [], address: robot, paths: [] });
+    Object.assign(network, { parts: [], devices: [], address: robot, paths: [], began: performance.timeOrigin + performance.now() });
     if (!scenario) return network;
     if (link.length < 2) {
       network.address = (await network.relay(scenario, link, `127.0.0.1:0=${robot}`, folder)).address;
