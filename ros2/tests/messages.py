@@ -85,3 +85,11 @@ class JointTrajectory(IdlStruct, typename="trajectory_msgs.msg.dds_.JointTraject
     header: Header
     joint_names: sequence[str]
     points: sequence[JointTrajectoryPoint]
+
+
+@dataclass
+class CompressedImage(IdlStruct, typename="sensor_msgs.msg.dds_.CompressedImage_"):
+    header: Header
+    format: str
+    # On the wire as uint8[]: Cyclone's Python writes a list of bytes one by one, and takes a quarter of a second for 1 MB.
+    data: str

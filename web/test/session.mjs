@@ -11,12 +11,14 @@ const PATIENCE = 20_000;
 /** Of the robot, ms: longer than a busy machine holds up a process. */
 export const WATCHDOG = 300;
 
-/** A process of taut that prints JSON Lines. Its lines are kept with when they came, ms. */
+/** A process of taut that prints JSON Lines. Its lines are kept with when they came, ms. `by`: a program that becomes it, when it is told to. */
 export class Part {
-  constructor(args, folder) {
+  constructor(args, folder, by = []) {
     this.lines = [];
     this.errors = "";
-    this.process = spawn(TAUT, args, { cwd: folder, env: { ...process.env, XDG_STATE_HOME: folder }, stdio: ["ignore", "pipe", "pipe"] });
+    const [program, ...words] = [...by, TAUT, ...args];
+    const stdio = [by.length ? "pipe" : "ignore", "pipe", "pipe"];
+    this.process = spawn(program, words, { cwd: folder, env: { ...process.env, XDG_STATE_HOME: folder }, stdio });
     this.ended = new Promise((resolve) => this.process.on("exit", resolve));
     createInterface({ input: this.process.stdout }).on("line", (line) => {
       if (line.startsWith("{")) this.lines.push({ at: performance.now(), ...JSON.parse(line) });
@@ -42,9 +44,9 @@ export class Part {
   }
 }
 
-/** Both ends of a session, over `relay`, a scenario's link, where there is one. */
+/** Both ends of a session, over `relay` where there is one: what is made of the robot's address has an `address`, its `paths` and an `end`. */
 export class Session {
-  static async start({ transport = "quic", robot = [], console: more = [], relay = null } = {}) {
+  static async start({ transport = "quic", listen: place = "127.0.0.1:0", robot = [], console: more = [], relay = null } = {}) {
     const session = new Session();
     session.folder = mkdtempSync(join(tmpdir(), "taut-console-"));
     const identity = (name) => {
@@ -52,13 +54,14 @@ export class Session {
       return { args, fingerprint: JSON.parse(execFileSync(TAUT, ["identity", ...args, "--json"], { encoding: "utf8" })).fingerprint };
     };
     const [own, peer] = [identity("robot"), identity("operator")];
-    const listen = ["robot", "--listen", "127.0.0.1:0", "--transport", transport, ...own.args, "--trust", peer.fingerprint, "--json", "--robot", "sim:free", "--watchdog", `${WATCHDOG}ms`];
+    const listen = ["robot", "--listen", place, "--transport", transport, ...own.args, "--trust", peer.fingerprint, "--json", "--robot", "sim:free", "--watchdog", `${WATCHDOG}ms`];
     session.robot = new Part([...listen, ...robot], session.folder);
     session.address = (await session.robot.line((line) => line.event === "listening")).address;
-    session.relay = relay?.(session.address);
-    if (session.relay) session.address = (await session.relay.line((line) => line.event === "relaying")).address;
+    session.relay = await relay?.(session.address);
+    if (session.relay) session.address = session.relay.address;
+    const paths = session.relay?.paths.flatMap((path) => ["--path", path]) ?? [];
     const connect = ["console", "--connect", session.address, "--transport", transport, ...peer.args, "--robot-id", own.fingerprint, "--json", "--port", "0"];
-    session.console = new Part([...connect, ...more], session.folder);
+    session.console = new Part([...connect, ...paths, ...more], session.folder);
     session.url = (await session.console.line((line) => line.event === "console")).url;
     await session.console.line((line) => line.event === "connected");
     return session;

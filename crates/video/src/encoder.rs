@@ -3,6 +3,7 @@
 use taut_core::Bitrate;
 use taut_media::picture::{Ask, Codec, HEADER, Picture};
 
+use crate::halving::Halving;
 use crate::references::{Plan, References};
 use crate::vpx::{Buffers, RawEncoder};
 use crate::{Image, VideoError};
@@ -42,12 +43,14 @@ impl EncoderConfig {
 
 /// Encodes pictures in VP8, in real time: without looking ahead, at a rate that may change with every frame. A key frame has about three times
 /// an average frame's bytes at most, where the coarsest quality allows it, and comes when the receiver has nothing that another could refer to.
+/// Where even that takes longer than 200 ms at the rate, pictures have half or a quarter of the columns and rows until the rate is another.
 #[derive(Debug)]
 pub struct Encoder {
     config: EncoderConfig,
     raw: RawEncoder,
     kbps: u32,
     references: References,
+    halving: Halving,
 }
 
 /// A frame that was made.
@@ -74,7 +77,8 @@ impl Encoder {
     pub fn new(config: EncoderConfig) -> Result<Self, VideoError> {
         let kbps = kbps(config.rate);
         let raw = RawEncoder::new(config.width, config.height, config.frame_rate, kbps, config.threads)?;
-        Ok(Self { config, raw, kbps, references: References::new() })
+        let halving = Halving::new(config.width, config.height, config.frame_rate);
+        Ok(Self { config, raw, kbps, references: References::new(), halving })
     }
 
     /// From the next frame on this rate, at least 50 kbit/s. A change of less than a fiftieth is none.
@@ -115,21 +119,45 @@ impl Encoder {
     /// # Errors
     /// Of a picture of another size than the encoder's, and where libvpx fails; then the next frame is a key frame.
     pub fn encode(&mut self, image: &Image) -> Result<Encoded, VideoError> {
+        let (width, height) = (image.width(), image.height());
+        if (width, height) != (self.config.width, self.config.height) {
+            return Err(VideoError::Size { width, height });
+        }
+        self.halving.grows(self.kbps);
+        loop {
+            let smaller = (0..self.halving.times()).try_fold(None, |before: Option<Image>, _| {
+                before.as_ref().unwrap_or(image).halved().map(Some)
+            })?;
+            let (plan, encoded) = self.encode_once(smaller.as_ref().unwrap_or(image))?;
+            if !self.halving.shrinks(encoded.frame().len(), self.kbps) {
+                self.references.made(&plan);
+                return Ok(encoded);
+            }
+        }
+    }
+
+    /// Of another size than the one before it is a key frame.
+    fn encode_once(&mut self, image: &Image) -> Result<(Plan, Encoded), VideoError> {
+        let size = (image.width(), image.height());
+        if self.raw.size() != size {
+            let EncoderConfig { frame_rate, threads, .. } = self.config;
+            self.references.restart();
+            self.raw = RawEncoder::new(size.0, size.1, frame_rate, self.kbps, threads)?;
+        }
         let mut plan = self.references.plan();
-        let (width, height) = (self.config.width as u16, self.config.height as u16);
+        let (width, height) = (size.0 as u16, size.1 as u16);
         let mut payload = vec![0; HEADER];
         let made = self.raw.encode(image, plan.refers, plan.replaces, &mut payload);
         let key = made.inspect_err(|_| self.references.restart())?;
         if key {
             plan = Plan { refers: Buffers::NONE, reference: plan.number, recovers: true, ..plan };
         }
-        self.references.made(&plan);
         let Plan { number, reference, recovers, .. } = plan;
         let picture = Picture { codec: Codec::Vp8, key, recovers, width, height, number, reference };
         let mut header = Vec::with_capacity(HEADER);
         picture.emit(&mut header);
         payload[..HEADER].copy_from_slice(&header);
-        Ok(Encoded { picture, payload })
+        Ok((plan, Encoded { picture, payload }))
     }
 }
 

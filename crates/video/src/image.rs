@@ -140,6 +140,30 @@ impl Image {
         [self.width, half, half]
     }
 
+    /// With half as many columns and rows: each pixel is the mean of four. An odd last one is left out.
+    ///
+    /// # Errors
+    /// Of a picture of a single column or row.
+    pub(crate) fn halved(&self) -> Result<Self, VideoError> {
+        let mut half = Self::new(self.width / 2, self.height / 2)?;
+        let (from, to) = (self.strides(), half.strides());
+        for (at, (plane, whole)) in half.planes_mut().into_iter().zip(self.planes()).enumerate() {
+            let rows = whole.len() / from[at];
+            for (row, line) in plane.chunks_exact_mut(to[at]).enumerate() {
+                // Of colour there may be one row or column less than twice as many.
+                let [upper, lower] =
+                    [2 * row, 2 * row + 1].map(|row| &whole[row.min(rows - 1) * from[at]..][..from[at]]);
+                for (column, pixel) in line.iter_mut().enumerate() {
+                    let places = [2 * column, 2 * column + 1].map(|place| place.min(from[at] - 1));
+                    let sum: u16 =
+                        places.iter().map(|&place| u16::from(upper[place]) + u16::from(lower[place])).sum();
+                    *pixel = ((sum + 2) / 4) as u8;
+                }
+            }
+        }
+        Ok(half)
+    }
+
     /// How near the brightness is to that of a picture of the same size, dB: the peak signal-to-noise ratio, infinite where they are equal.
     pub fn psnr(&self, other: &Self) -> f64 {
         let (own, others) = (self.planes()[0], other.planes()[0]);
@@ -177,6 +201,26 @@ mod tests {
         let image = Image::from_yuyv(2, 2, 6, &rows).unwrap();
         assert_eq!(image.as_i420(), [10, 20, 30, 40, 60, 70]);
         assert!(Image::from_yuyv(2, 2, 3, &rows).is_err() && Image::from_yuyv(2, 3, 6, &rows).is_err());
+    }
+
+    #[test]
+    fn a_picture_that_is_halved_keeps_its_colours_and_its_places() {
+        for (width, height) in [(8, 6), (7, 5), (6, 9), (2, 2)] {
+            let [left, right] = [[255, 0, 0], [10, 20, 250]];
+            let rgb: Vec<u8> = (0..width * height)
+                .flat_map(|at| if at % width < width / 4 * 2 { left } else { right })
+                .collect();
+            let half = Image::from_rgb(width, height, &rgb).unwrap().halved().unwrap();
+            assert_eq!((half.width(), half.height()), (width / 2, height / 2));
+            for (at, pixel) in half.to_rgb().chunks_exact(3).enumerate() {
+                let expected = if at % (width / 2) < width / 4 { left } else { right };
+                let luma = |colour: &[u8]| {
+                    0.26 * f32::from(colour[0]) + 0.5 * f32::from(colour[1]) + 0.1 * f32::from(colour[2])
+                };
+                assert!((luma(pixel) - luma(&expected)).abs() < 12.0, "{width}×{height}: {pixel:?} at {at}");
+            }
+        }
+        assert!(Image::new(1, 4).unwrap().halved().is_err());
     }
 
     #[test]

@@ -32,6 +32,7 @@ mod decoder;
 mod drawing;
 mod encoder;
 mod film;
+mod halving;
 mod image;
 mod ivf;
 mod references;

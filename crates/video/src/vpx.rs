@@ -106,6 +106,11 @@ mod library {
             Ok(Self { context, width, height })
         }
 
+        /// Columns and rows of the pictures that it takes.
+        pub(crate) fn size(&self) -> (usize, usize) {
+            (self.width, self.height)
+        }
+
         pub(crate) fn set_bitrate(&mut self, kbps: u32) -> Result<(), VideoError> {
             // SAFETY: the encoder lives as long as `self`.
             match unsafe { taut_vp8_set_bitrate(self.context.as_ptr(), kbps) } {
@@ -224,6 +229,10 @@ mod library {
     impl RawEncoder {
         pub(crate) fn new(_: usize, _: usize, _: u32, _: u32, _: u32) -> Result<Self, VideoError> {
             Err(VideoError::Missing)
+        }
+
+        pub(crate) fn size(&self) -> (usize, usize) {
+            match *self {}
         }
 
         pub(crate) fn set_bitrate(&mut self, _: u32) -> Result<(), VideoError> {

@@ -173,6 +173,8 @@ impl From<&str> for Wrong {
 
 /// Longer messages than this have a participant of their own, unless said otherwise.
 const LARGE: usize = 64_000;
+/// What has a participant of its own goes behind the rest, unless said otherwise: one message of it is a thousand of theirs.
+const BEHIND: u8 = 6;
 
 impl RouteSpec {
     pub(super) fn name(&self) -> &str {
@@ -214,7 +216,8 @@ impl RouteSpec {
         let qos = Qos { reliable, transient_local: self.qos.durability == Durability::TransientLocal, depth };
         let direction = self.direction;
         let alone = self.alone.unwrap_or(largest > LARGE);
-        let (priority, deadline, max_rate) = (self.priority, self.deadline, self.max_rate);
+        let priority = self.priority.or(alone.then_some(BEHIND));
+        let (deadline, max_rate) = (self.deadline, self.max_rate);
         let rewrites_stamp = self.stamp == Stamp::Rewrite;
         let moving = self.moving(kind, limits)?;
         Ok(Route {

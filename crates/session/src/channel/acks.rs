@@ -11,7 +11,7 @@ use crate::window::Window;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Patience {
     pub(super) delay: Duration,
-    frames: u32,
+    pub(super) frames: u32,
 }
 
 /// Of frames that are repeated.

@@ -39,7 +39,7 @@ use taut_core::{Bytes, Deadline, DropCause, Duration, LeakyBucket, Time};
 use taut_media::{Parity, Waiting};
 use taut_wire::session::{ChannelKind, Declaration, Delivery, Direction, Role};
 
-use self::acks::Received;
+use self::acks::{LAZY, PROMPT, Patience, Received};
 pub(crate) use self::arrivals::Arrival;
 use self::declare::agree;
 pub(crate) use self::declare::declare;
@@ -54,6 +54,7 @@ pub use self::playout::Playout;
 use self::repeat::UnderWay;
 use self::sampler::Gate;
 pub use self::sampler::{Quantity, Sampling};
+use crate::congestion::Untold;
 use crate::counters::Drops;
 use crate::motion;
 
@@ -139,6 +140,8 @@ pub(crate) struct Channels {
     /// It tells what arrived.
     tells: bool,
     under_way: UnderWay,
+    /// How long the peer waits, at most, until it tells that a frame arrived that could have waited.
+    told: Patience,
     load: Load,
     received: Received,
     /// What came of a frame, and what became of messages: empty between calls, but for their room.
@@ -189,6 +192,7 @@ impl Channels {
             taken: Vec::new(),
             tells: false,
             under_way: UnderWay::default(),
+            told: PROMPT,
             load: Load::default(),
             received: Received::default(),
             outcome: Outcome::default(),
@@ -227,6 +231,11 @@ impl Channels {
                 }
             }
         }
+        let is_told_late = |at: &usize| match &self.ends[*at] {
+            End::Sends(out) => !self.is_live(*at) && out.agreed().is_some_and(|agreed| !agreed.repeats()),
+            End::Takes(_) => false,
+        };
+        self.told = if self.order.iter().any(is_told_late) { LAZY } else { PROMPT };
     }
 
     /// There is no session (any more). What waits is dropped.
@@ -314,13 +323,18 @@ impl Channels {
     }
 
     /// Bytes of frames that could have waited and whose fate is not known.
-    pub(crate) fn under_way(&self) -> u64 {
-        self.under_way.bytes()
+    pub(crate) fn untold(&self) -> Untold {
+        let Patience { delay, frames } = self.told;
+        Untold {
+            bytes: self.under_way.bytes(),
+            told_after: delay,
+            told_bytes: u64::from(frames) * FRAGMENT as u64,
+        }
     }
 
-    /// The share of frames that is lost on the way.
+    /// The share of frames that is lost on the way, of those that follow one another the first alone.
     pub(crate) fn loss(&self) -> f64 {
-        self.under_way.loss()
+        self.under_way.loss_events()
     }
 
     /// The share that messages have of what goes: parity and copies have the rest.

@@ -61,6 +61,11 @@ pub(super) struct UnderWay {
     round_trip: RoundTrip,
     /// Which share is lost, and the last that counted as lost: some arrive after all.
     loss: LossShare,
+    /// The same, losses one after the other counted once: what fades or is cut for a moment loses many frames and is no sign of a queue more often than
+    /// once (as RFC 5348 section 5.2 counts events).
+    events: LossShare,
+    /// The last that counted as lost.
+    last_lost: u64,
     /// Their numbers rise.
     given_up: VecDeque<u64>,
     /// Of frames whose fate is known: empty, but for their room.
@@ -143,18 +148,20 @@ impl UnderWay {
         let sent = self.take(number);
         if sent.is_some() {
             self.loss.record(false);
+            self.events.record(false);
         } else if self.given_up.back().is_some_and(|newest| number <= *newest)
             && let Ok(at) = self.given_up.binary_search(&number)
         {
             self.given_up.remove(at);
             self.loss.take_back();
+            self.events.take_back();
         }
         sent
     }
 
-    /// The share of frames that is lost.
-    pub(super) fn loss(&self) -> f64 {
-        self.loss.get()
+    /// The share of frames that is lost, of those that follow one another the first alone.
+    pub(super) fn loss_events(&self) -> f64 {
+        self.events.get()
     }
 
     /// What the way is like for frames that are acknowledged soon; a lost one is noticed after `timeout` or longer. `None`: nothing came
@@ -205,6 +212,9 @@ impl UnderWay {
         let first = self.frames.pop_front()?;
         self.bytes -= first.can_wait();
         self.loss.record(true);
+        if std::mem::replace(&mut self.last_lost, first.number) + 1 != first.number {
+            self.events.record(true);
+        }
         self.given_up.push_back(first.number);
         if self.given_up.len() > GIVEN_UP {
             self.given_up.pop_front();

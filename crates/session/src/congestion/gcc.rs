@@ -69,15 +69,15 @@ impl Gcc {
         now >= self.opens()
     }
 
-    pub(super) fn admits_more(&self, now: Time, under_way: u64) -> bool {
-        self.opens_for_more(under_way).is_some_and(|opens| now >= opens)
+    pub(super) fn admits_more(&self, now: Time) -> bool {
+        self.opens_for_more().is_some_and(|opens| now >= opens)
     }
 
     pub(super) fn poll_timeout(&self) -> Option<Deadline> {
         Some(Deadline::new(self.opens(), "rate"))
     }
 
-    pub(super) fn opens_for_more(&self, _under_way: u64) -> Option<Time> {
+    pub(super) fn opens_for_more(&self) -> Option<Time> {
         let takes = self.more_bytes as f64 / self.left();
         Some(self.opens().max(self.more + Duration::from_secs_f64(takes)))
     }

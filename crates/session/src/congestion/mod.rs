@@ -26,6 +26,15 @@ pub enum Congestion {
     Gcc,
 }
 
+/// Bytes of frames that can wait of which is not known whether they arrived, and when the peer tells it of one that did: after so long, or after
+/// so many bytes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Untold {
+    pub(crate) bytes: u64,
+    pub(crate) told_after: Duration,
+    pub(crate) told_bytes: u64,
+}
+
 /// A frame that arrived, by its acknowledgement.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrived {
@@ -91,8 +100,12 @@ impl Controller {
     }
 
     /// May a frame go that can wait, while so many bytes of those are under way?
-    pub(crate) fn admits_more(&mut self, now: Time, under_way: u64) -> bool {
-        law!(self, law => law.admits_more(now, under_way))
+    pub(crate) fn admits_more(&mut self, now: Time, untold: Untold) -> bool {
+        match self {
+            Self::OwnQueue(law) => law.admits_more(now, untold),
+            Self::Scream(law) => law.admits_more(now),
+            Self::Gcc(law) => law.admits_more(now),
+        }
     }
 
     /// Nothing waits that can.
@@ -108,8 +121,12 @@ impl Controller {
     }
 
     /// When a frame that can wait may go; `None`: an acknowledgement has to come first.
-    pub(crate) fn opens_for_more(&self, under_way: u64) -> Option<Time> {
-        law!(self, law => law.opens_for_more(under_way))
+    pub(crate) fn opens_for_more(&self, untold: Untold) -> Option<Time> {
+        match self {
+            Self::OwnQueue(law) => law.opens_for_more(untold),
+            Self::Scream(law) => law.opens_for_more(),
+            Self::Gcc(law) => law.opens_for_more(),
+        }
     }
 
     /// Bytes per second that are left for what can wait; `None`: as many as come, as far as is known.
@@ -149,6 +166,13 @@ impl Controller {
     pub(crate) fn loses(&mut self, share: f64) {
         if let Self::OwnQueue(law) = self {
             law.loses(share);
+        }
+    }
+
+    /// A path is no more, and what goes takes another one. The other laws forget by themselves.
+    pub(crate) fn lost_path(&mut self, now: Time) {
+        if let Self::OwnQueue(law) = self {
+            law.lost_path(now);
         }
     }
 

@@ -105,15 +105,15 @@ impl Scream {
         now >= self.opens()
     }
 
-    pub(super) fn admits_more(&self, now: Time, under_way: u64) -> bool {
-        self.opens_for_more(under_way).is_some_and(|opens| now >= opens)
+    pub(super) fn admits_more(&self, now: Time) -> bool {
+        self.opens_for_more().is_some_and(|opens| now >= opens)
     }
 
     pub(super) fn poll_timeout(&self) -> Option<Deadline> {
         Some(Deadline::new(self.opens(), "window"))
     }
 
-    pub(super) fn opens_for_more(&self, _under_way: u64) -> Option<Time> {
+    pub(super) fn opens_for_more(&self) -> Option<Time> {
         (self.under_way() < self.window).then(|| (self.last + self.apart()).max(self.next_more))
     }
 

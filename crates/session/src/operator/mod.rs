@@ -534,7 +534,10 @@ impl<T: Transport> Operator<T> {
                 self.events.push_back(OperatorEvent::Refused(cause));
             }
             Heard::PathUp(path) => self.events.push_back(OperatorEvent::PathUp(path)),
-            Heard::PathDown(path) => self.events.push_back(OperatorEvent::PathDown(path)),
+            Heard::PathDown(path) => {
+                self.sending.lost_path(now);
+                self.events.push_back(OperatorEvent::PathDown(path));
+            }
             Heard::Closed => self.end(),
         }
     }

@@ -585,7 +585,10 @@ impl<T: Transport> Robot<T> {
             }
             Heard::Refused(cause) => self.refuse(cause),
             Heard::PathUp(path) => self.events.push_back(RobotEvent::PathUp(path)),
-            Heard::PathDown(path) => self.events.push_back(RobotEvent::PathDown(path)),
+            Heard::PathDown(path) => {
+                self.sending.lost_path(now);
+                self.events.push_back(RobotEvent::PathDown(path));
+            }
             Heard::Closed => self.end(now),
         }
     }

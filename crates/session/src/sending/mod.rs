@@ -129,6 +129,11 @@ impl Sending {
         self.controller = self.settings.controller();
     }
 
+    /// A path is no more, and what goes takes another one.
+    pub(crate) fn lost_path(&mut self, now: Time) {
+        self.controller.lost_path(now);
+    }
+
     /// The next state, with its number and until when it is of use.
     pub(crate) fn item(&self, state: State) -> QueuedState {
         let expires = self.settings.deadline.map(|deadline| state.created + deadline);
@@ -245,7 +250,7 @@ impl Sending {
         while self.controller.admits(now) {
             let more = self.channels.has_more()
                 && now >= self.next_capped.max(self.next_carried)
-                && self.controller.admits_more(now, self.channels.under_way());
+                && self.controller.admits_more(now, self.channels.untold());
             if !self.channels.may_go(now, more) {
                 return;
             }
@@ -407,7 +412,7 @@ impl Sending {
     /// When channels have something to do.
     pub(crate) fn poll_channels(&self, timeout: Duration) -> Option<Deadline> {
         let for_more = || {
-            let opens = self.controller.opens_for_more(self.channels.under_way())?;
+            let opens = self.controller.opens_for_more(self.channels.untold())?;
             Some(opens.max(self.next_capped).max(self.next_carried))
         };
         self.channels.poll_timeout(timeout, self.controller.poll_timeout(), for_more)

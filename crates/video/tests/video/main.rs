@@ -133,6 +133,40 @@ fn frames_keep_to_the_rate_and_key_frames_to_three_times_an_average_frame() {
     assert!(key < average * 4, "{key} B, others {average} B");
 }
 
+/// A camera whose first picture takes longer than it counts would never show one.
+#[test]
+fn where_no_frame_would_be_in_time_pictures_are_smaller_until_one_is() {
+    if !has_libvpx() {
+        return;
+    }
+    let (mut scene, mut encoder, mut decoder) =
+        (Scene::new(WIDTH, HEIGHT).unwrap(), encoder(2_000), Decoder::new().unwrap());
+    let mut number = 0;
+    let mut at = |kbps: u64, seconds: u32| {
+        encoder.set_bitrate(Bitrate::from_bps(kbps * 1_000)).unwrap();
+        let mut sizes = Vec::new();
+        for _ in 0..30 * seconds {
+            let made = encoder.encode(scene.draw(number)).unwrap();
+            let bytes = made.frame().len() as u64;
+            assert!(bytes * 8 <= kbps * 200, "{bytes} B at {kbps} kbit/s, picture {number}");
+            let taken = decoder.take(&made.payload).unwrap();
+            let image = &taken.decoded[0].image;
+            assert_eq!(
+                (made.picture.width, made.picture.height),
+                (image.width() as u16, image.height() as u16)
+            );
+            taken.ask.into_iter().for_each(|ask| encoder.ask(ask));
+            sizes.push(made.picture.width);
+            number += 1;
+        }
+        println!("{kbps} kbit/s: {} wide at first, {} at last", sizes[0], sizes[sizes.len() - 1]);
+        sizes
+    };
+    assert!(at(1_500, 2).iter().all(|width| *width == 640));
+    assert!(at(60, 2)[59] < 640);
+    assert!(at(2_000, 3)[89] == 640);
+}
+
 #[test]
 fn bytes_that_are_no_frame_are_counted_and_ask_for_a_key_frame() {
     if !has_libvpx() {

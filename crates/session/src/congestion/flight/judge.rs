@@ -129,7 +129,7 @@ impl Flight {
         self.patience = self.patience.saturating_mul(2).min(PATIENCE.1);
     }
 
-    fn release(&mut self, now: Time) {
+    pub(super) fn release(&mut self, now: Time) {
         if let Some((window, base)) = self.window.take().zip(self.base()) {
             self.room.goes_on(now, window.size / base.as_secs_f64().max(1e-6));
         }

@@ -19,7 +19,7 @@ use room::Room;
 use round::{Round, Standing};
 use window::{Stage, Window};
 
-use super::Arrived;
+use super::{Arrived, Untold};
 
 /// Keeps the session's own standing queue out of the network, so that an emergency stop does not wait behind states.
 ///
@@ -64,6 +64,8 @@ pub(crate) struct Flight {
     /// Bytes of a frame, smoothed.
     frame: f64,
     room: Room,
+    /// What of what can wait was under way when it was asked last.
+    untold: Untold,
     /// Silence says that the network stands still.
     hears: bool,
     quiet: Quiet,
@@ -85,6 +87,8 @@ pub(crate) struct Flight {
     /// What arrives of the bytes up to here tells nothing of what goes now: it was sent before an outage ended, or under a window
     /// that is no more.
     stale: u64,
+    /// What was sent until here took a path that is no more.
+    before: u64,
     /// No trial before.
     retry: Time,
     patience: Duration,
@@ -158,6 +162,7 @@ impl Flight {
             last_bytes: 0.0,
             frame: ORDINARY,
             room: Room::default(),
+            untold: Untold::default(),
             hears: enabled && !repeats,
             quiet: Quiet::default(),
             is_quiet: false,
@@ -172,6 +177,7 @@ impl Flight {
             standing: Standing::default(),
             heard: Time::ZERO,
             stale: 0,
+            before: 0,
             retry: Time::ZERO,
             patience: PATIENCE.0,
             failed: Duration::MAX,
@@ -223,9 +229,10 @@ impl Flight {
     }
 
     /// May a frame go that can wait, while so many bytes of those are under way?
-    pub(in crate::congestion) fn admits_more(&mut self, now: Time, under_way: u64) -> bool {
+    pub(in crate::congestion) fn admits_more(&mut self, now: Time, untold: Untold) -> bool {
         self.is_quiet = self.hears && now >= self.quiet.since();
-        let admitted = self.opens_for_more(under_way).is_some_and(|opens| now >= opens);
+        self.untold = untold;
+        let admitted = self.opens_for_more(untold).is_some_and(|opens| now >= opens);
         self.round.limited |= !admitted;
         self.room.limited |= !admitted;
         admitted
@@ -242,7 +249,7 @@ impl Flight {
     }
 
     /// When a frame that can wait may go; `None`: an acknowledgement has to come first.
-    pub(in crate::congestion) fn opens_for_more(&self, under_way: u64) -> Option<Time> {
+    pub(in crate::congestion) fn opens_for_more(&self, untold: Untold) -> Option<Time> {
         match &self.window {
             Some(window) => {
                 let next = self.last + self.apart().unwrap_or_default();
@@ -252,7 +259,7 @@ impl Flight {
             }
             None if !self.enabled => Some(Time::ZERO),
             None => {
-                let opens = self.room.opens(under_way, self.base())?;
+                let opens = self.room.opens(untold, self.base())?;
                 Some(self.apart().map_or(opens, |apart| opens.max(self.last + apart)))
             }
         }
@@ -273,7 +280,17 @@ impl Flight {
     }
 
     fn is_within(&self, window: &Window) -> bool {
-        ((self.sent - self.arrived) as f64) < window.size * window.stretch
+        ((self.sent - self.arrived) as f64) < self.most(window)
+    }
+
+    /// Bytes under way while the window is kept. On a short way the peer waits for longer, until it tells, than the way takes: what has arrived by then
+    /// counts as under way.
+    fn most(&self, window: &Window) -> f64 {
+        let Untold { told_after, told_bytes, .. } = self.untold;
+        let base = self.base().filter(|base| *base < told_after);
+        let told =
+            base.map_or(0.0, |base| window.size * (told_after.as_secs_f64() / base.as_secs_f64().max(1e-6)));
+        window.size * window.stretch + told.min(1.5 * told_bytes as f64)
     }
 
     /// What the path takes when nothing waits.
@@ -306,6 +323,10 @@ impl Flight {
         let Arrived { place, bytes, rtt, there, .. } = *arrived;
         self.quiet.heard(now);
         self.seen(place, bytes);
+        if place <= self.before {
+            self.heard = now;
+            return;
+        }
         let above = rtt.saturating_sub(self.frames[usize::from(bytes > LONG)].record(now, rtt));
         // Under a window an outage is not a slow path, nor what comes at once after it a fast one.
         let silent = now.saturating_since(std::mem::replace(&mut self.heard, now));
@@ -351,7 +372,7 @@ impl Flight {
             }
             let chance = self.chance(&round);
             self.judge(now, &round.measured(length, base, frame, chance));
-            self.round.filled = self.window.map_or(0.0, |window| under_way / (window.size * window.stretch));
+            self.round.filled = self.window.map_or(0.0, |window| under_way / self.most(&window));
         }
     }
 
@@ -391,6 +412,16 @@ impl Flight {
         }
         self.round.arrived += bytes;
         self.arrived = self.arrived.max(place);
+    }
+
+    /// A path is no more: what goes takes another one, of which nothing is known. A longer one would be taken for a queue, and what can wait would
+    /// be held back until the shorter one is forgotten.
+    pub(in crate::congestion) fn lost_path(&mut self, now: Time) {
+        self.release(now);
+        self.before = self.sent;
+        (self.frames, self.packets, self.there, self.recent) = Default::default();
+        self.round = Round::begin(now, self.sent + 1);
+        self.room.saw(now, false, self.sent, self.sent);
     }
 
     /// Of the frames of channels this share is lost.

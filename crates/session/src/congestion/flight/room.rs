@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use taut_core::{Duration, Time};
 
-use super::super::Arrived;
+use super::super::{Arrived, Untold};
 
 /// How fast messages go that can wait, and when the next frame may.
 ///
@@ -109,6 +109,8 @@ const LEAST_SHARE: f64 = 1.0 / 16.0;
 const BURSTS: usize = 64;
 /// A host that was late may make up for so long.
 const CATCH_UP: Duration = Duration::from_millis(1);
+/// And for so many bytes: transports keep 64 frames.
+const AT_ONCE: f64 = 32_000.0;
 const SPAN: Duration = Duration::from_millis(250);
 
 impl Default for Room {
@@ -160,13 +162,18 @@ impl Room {
     }
 
     /// When the next frame may go, where nothing else says it; `None`: so much is under way that one has to arrive first.
-    pub(super) fn opens(&self, under_way: u64, base: Option<Duration>) -> Option<Time> {
+    pub(super) fn opens(&self, untold: Untold, base: Option<Duration>) -> Option<Time> {
         let most = match (self.size, self.pace.zip(base)) {
             (Some(size), _) => size,
-            (None, Some((pace, base))) => INITIAL + 2.0 * pace * base.as_secs_f64(),
+            (None, Some((pace, base))) => {
+                let there_and_back = 2.0 * pace * base.as_secs_f64();
+                // On a short way the peer waits for longer, until it tells, than the way takes.
+                let told = (2.0 * pace * untold.told_after.as_secs_f64()).min(1.5 * untold.told_bytes as f64);
+                INITIAL + there_and_back.max(told)
+            }
             (None, None) => INITIAL,
         };
-        ((under_way as f64) < most).then(|| self.next(base))
+        ((untold.bytes as f64) < most).then(|| self.next(base))
     }
 
     /// What states leave of so many bytes per second.
@@ -211,6 +218,8 @@ impl Room {
         }
         let next = window.map_or_else(|| self.next(base), |rate| self.next_of(rate));
         let was_dry = std::mem::take(&mut self.is_dry);
+        let rate = window.or(self.pace).unwrap_or_default();
+        let catch_up = CATCH_UP.min(Duration::from_secs_f64(AT_ONCE / rate.max(1.0)));
         if now > next + CATCH_UP && was_dry {
             // What goes from now on is a burst. Those before it may still be on their way, and tell as much.
             if self.bursts.len() == BURSTS {
@@ -220,7 +229,7 @@ impl Room {
         } else if now > next + CATCH_UP {
             (self.span, self.from) = (None, self.from.max(sent - bytes));
         }
-        (self.last, self.last_bytes) = (next.max(now - CATCH_UP).min(now), bytes as f64);
+        (self.last, self.last_bytes) = (next.max(now - catch_up).min(now), bytes as f64);
     }
 
     /// A frame arrived: did it come further apart from those before than it was sent? `sent` bytes went until now, and chance does so

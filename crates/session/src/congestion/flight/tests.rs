@@ -341,7 +341,7 @@ fn left_beside_feedback(asleep: Duration) -> f64 {
             go(&mut flight, 105, false);
         }
         waiting += if tick.is_multiple_of(333) { 8 } else { 0 };
-        while waiting > 0 && flight.admits_more(now, frames) {
+        while waiting > 0 && flight.admits_more(now, Untold { bytes: frames, ..Untold::default() }) {
             (waiting, frames) = (waiting - 1, frames + 1_000);
             go(&mut flight, 1_000, true);
         }
@@ -356,4 +356,90 @@ fn a_host_that_sleeps_is_no_narrow_path() {
         let left = left_beside_feedback(asleep);
         assert!(left > 1_000_000.0, "{left:.0} B/s, asleep for {asleep}; awake {awake:.0}");
     }
+}
+
+/// Bytes a second of a long message on a way of 0.2 ms there and back that carries 50 MB/s. Its peer tells what arrived after eight frames, or 2 ms
+/// after the first of them.
+fn carried_on_a_short_way(told_after: Duration, told_bytes: u64) -> f64 {
+    let (way, service) = (MS / 10, MS / 50);
+    let mut flight = Flight::new(true, false);
+    let (mut going, mut came) = (VecDeque::new(), Vec::new());
+    let (mut now, mut free_at, mut since) = (Time::ZERO, Time::ZERO, Time::ZERO);
+    let (mut untold, mut sent) = (Untold { bytes: 0, told_after, told_bytes }, 0);
+    while now < Time::ZERO + Duration::from_secs(1) {
+        now += service;
+        while let Some(frame) = going.pop_front_if(|(_, _, arrives): &mut (u64, Time, Time)| *arrives <= now)
+        {
+            since = if came.is_empty() { now } else { since };
+            came.push(frame);
+        }
+        if came.len() >= 8 || !came.is_empty() && now >= since + MS * 2 {
+            for (place, sent, arrives) in came.drain(..) {
+                let there = Some((arrives - sent).as_nanos() as i64);
+                let arrived = Arrived { place, bytes: 1_000, sent, rtt: arrives - sent + way, there };
+                flight.acknowledged(now, &arrived, || None);
+                untold.bytes -= 1_000;
+            }
+        }
+        while flight.admits_more(now, untold) {
+            free_at = free_at.max(now) + service;
+            going.push_back((flight.sent(now, 1_000, true), now, free_at + way));
+            (untold.bytes, sent) = (untold.bytes + 1_000, sent + 1_000);
+        }
+    }
+    sent as f64
+}
+
+#[test]
+fn a_peer_that_waits_until_it_tells_slows_nothing_down_on_a_short_way() {
+    let [before, now] =
+        [(Duration::ZERO, 0), (MS * 2, 8_000)].map(|(told, bytes)| carried_on_a_short_way(told, bytes));
+    assert!(now > 10_000_000.0, "{now:.0} B/s, {before:.0} without knowing it");
+}
+
+/// A camera beside feedback, 5 ms each way; after four seconds the path is lost, and the other one takes twice as long. Bytes of the camera that are carried in the
+/// quarter of a second after that.
+fn carried_over_the_longer_path(is_told: bool) -> u64 {
+    let mut flight = Flight::new(true, false);
+    let mut under_way = VecDeque::new();
+    let (mut untold, mut waiting, mut carried) =
+        (Untold { told_after: MS * 2, told_bytes: 8_000, bytes: 0 }, 0_u32, 0);
+    for tick in 0..42_500_u64 {
+        let now = Time::ZERO + MS / 10 * tick;
+        let way = MS * if tick < 40_000 { 5 } else { 10 };
+        if tick == 40_000 && is_told {
+            flight.lost_path(now);
+        }
+        while let Some((_, sent, place, bytes)) =
+            under_way.pop_front_if(|due: &mut (Time, Time, u64, u64)| due.0 <= now)
+        {
+            untold.bytes -= if bytes > LONG { bytes } else { 0 };
+            let there = Some(((now - sent) / 2).as_nanos() as i64);
+            flight.acknowledged(now, &Arrived { place, bytes, sent, rtt: now - sent, there }, || None);
+        }
+        let mut go = |flight: &mut Flight, bytes, can_wait| {
+            let place = flight.sent(now, bytes, can_wait);
+            under_way.push_back((now + way * 2, now, place, bytes));
+        };
+        if tick.is_multiple_of(10) && flight.admits(now) {
+            flight.made(now, 105);
+            go(&mut flight, 105, false);
+        }
+        waiting += if tick.is_multiple_of(333) { 8 } else { 0 };
+        while waiting > 0 && flight.admits_more(now, untold) {
+            (waiting, untold.bytes) = (waiting - 1, untold.bytes + 1_000);
+            carried += if tick >= 40_000 { 1_000 } else { 0 };
+            go(&mut flight, 1_000, true);
+        }
+        if waiting == 0 {
+            flight.ran_dry();
+        }
+    }
+    carried
+}
+
+#[test]
+fn a_longer_path_that_takes_over_is_no_queue() {
+    let [held_back, told] = [false, true].map(carried_over_the_longer_path);
+    assert!(told >= 48_000 && held_back < told, "{told} B, {held_back} if nobody tells");
 }
