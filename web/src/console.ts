@@ -121,6 +121,7 @@ class Console {
   /** Says what is held. A page that nobody sees says nothing: for the gateway it is gone. */
   private beat(): void {
     if (this.stopPressedAt !== null && performance.now() - this.stopSaidAt >= STOP_AGAIN) this.sayStop();
+    this.panels.keys(document.hasFocus());
     if (document.visibilityState !== "visible" || !this.inControl) return;
     if (this.hold.readGamepad(navigator.getGamepads?.() ?? []) === "lost") {
       this.panels.say("the gamepad is gone: let go");
@@ -188,6 +189,9 @@ class Console {
     ask("resume", wire.Button.resume);
     ask("control", wire.Button.takeControl);
 
+    addEventListener("gamepadconnected", ({ gamepad }) => {
+      if (gamepad.mapping !== "standard") this.panels.say(`this browser knows no layout of ${gamepad.id}: it moves nothing`);
+    });
     addEventListener("keydown", (event) => this.keyDown(event), true);
     addEventListener("keyup", (event) => this.keyUp(event), true);
     for (const pad of document.querySelectorAll<HTMLElement>("[data-key]")) {
@@ -202,8 +206,8 @@ class Console {
   }
 
   private keyUp(event: KeyboardEvent): void {
-    // A browser that clicks what has the focus does it now.
-    if (event.code === "Space") event.preventDefault();
+    // A browser that clicks what has the focus does it now, and Firefox opens its menu.
+    if (event.code === "Space" || event.key === "Alt") event.preventDefault();
     if (isModified(event)) return this.release();
     this.letGo(event.code);
   }
@@ -215,7 +219,11 @@ class Console {
       return;
     }
     // With one of these nobody tells that another key is let go (macOS), and what it does is the browser's.
-    if (isModified(event)) return this.release();
+    if (isModified(event)) {
+      if (event.key === "Alt") event.preventDefault();
+      return this.release();
+    }
+    if (leadsElsewhere(event.key)) event.preventDefault();
     // A repeat is no press: what was let go for its person stays so.
     if (event.repeat) return;
     this.away = false;
@@ -238,6 +246,11 @@ class Console {
     if (pad) delete pad.dataset.held;
     this.say();
   }
+}
+
+/** Firefox opens its menu by this key, asks something, or searches the page for what is typed: then Space would stop nothing. */
+function leadsElsewhere(key: string): boolean {
+  return key.length === 1 || ["F3", "F7", "F10"].includes(key);
 }
 
 function isModified(event: KeyboardEvent): boolean {

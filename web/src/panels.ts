@@ -53,6 +53,11 @@ export class Panels {
     document.body.dataset.holds = String(isHeld);
   }
 
+  /** Does this page have the keyboard? */
+  keys(isHere: boolean): void {
+    this.write("keys", isHere ? "Space or Esc" : "by pointer: this page has no keyboard");
+  }
+
   stale(isStale: boolean): void {
     element("stale").hidden = !isStale;
   }

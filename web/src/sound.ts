@@ -4,6 +4,8 @@ import type { FromPlayer } from "./player";
 import { sound } from "./wire";
 
 const RATE = 48_000;
+/** So long an output for sound may take to begin, ms. */
+const PATIENCE = 2000;
 
 export class Sound {
   private readonly button = document.getElementById("sound") as HTMLButtonElement;
@@ -55,7 +57,12 @@ export class Sound {
       player.connect(context.destination);
       this.player = player;
     }
-    await this.context.resume();
+    const { context } = this;
+    // Firefox waits for ever for a sound card that is not there.
+    const isRunning = await Promise.race([context.resume().then(() => true), new Promise<boolean>((resolve) => setTimeout(resolve, PATIENCE, false))]);
+    if (isRunning) return;
+    void context.suspend();
+    throw new Error("the browser has no output for it");
   }
 
   private report(told: FromPlayer): void {

@@ -1,0 +1,78 @@
+// A page of the console, and what is done with it.
+import assert from "node:assert/strict";
+import { setTimeout as wait } from "node:timers/promises";
+import { Session, until } from "./session.mjs";
+
+/** Beside a busy machine a time is measured up to so often; the best counts. */
+export const ATTEMPTS = 5;
+
+export const shows = (page, id, what) => until(async () => what.test(await page.textContent(id)), `${id} shows ${what}`);
+
+export async function open(browser, session, script = null) {
+  const page = await browser.page();
+  if (script) await page.addInitScript(script);
+  await page.goto(session.url);
+  await shows(page, "#title", /127/);
+  return page;
+}
+
+/** Lets it move: once more, where a busy machine held up the page meanwhile, which stops the robot. */
+export const resume = (page) =>
+  until(async () => {
+    await page.keyboard.press("KeyR");
+    await wait(100);
+    return (await page.textContent("#standing")) === "MOVING";
+  }, "the robot moves");
+
+/** Holds a key until `is`; presses it again once in a while, where a busy machine held up the page and what it holds has lapsed. */
+export const hold = (page, key, is, what) =>
+  until(async () => {
+    await page.keyboard.up(key);
+    await page.keyboard.down(key);
+    if ((await page.textContent("#standing")) !== "MOVING") await page.keyboard.press("KeyR");
+    for (const end = performance.now() + 1000; performance.now() < end; await wait(5)) if (await is()) return true;
+    return false;
+  }, what);
+
+export const position = async (page) => Number.parseFloat(await page.textContent("#position"));
+
+/** A session whose robot moves while something is held. */
+export async function moving(browser, work, { robot = [], more = [] } = {}) {
+  const session = await Session.start({ robot, console: more });
+  try {
+    const page = await open(browser, session);
+    await shows(page, "#seat", /^in control/);
+    if (!robot.includes("--hold-to-run")) {
+      await resume(page);
+    }
+    await work(page, session);
+    assert.deepEqual(page.errors, []);
+    await page.close();
+  } finally {
+    await session.end();
+  }
+}
+
+/** The same, of a robot that moves only while the enabling input is held, held. */
+export const held = (page) =>
+  hold(
+    page,
+    "KeyW",
+    async () => (await page.getAttribute("body", "data-holds")) === "true" && (await page.textContent("#standing")) === "MOVING",
+    "the robot moves, held",
+  );
+
+/** How long after `cause` the robot stops, ms: the least of several, each of which stops it. */
+export async function stops(page, session, cause, limit, reason) {
+  let least = Infinity;
+  for (let attempt = 0; attempt < ATTEMPTS && least > limit; attempt++) {
+    await held(page);
+    const from = performance.now();
+    await cause();
+    const line = await session.robot.line((line) => line.event === "stopped", from);
+    assert.match(line.why, reason);
+    least = Math.min(least, line.at - from);
+    await shows(page, "#standing", /^PAUSED/);
+  }
+  return least;
+}
