@@ -1,12 +1,12 @@
 //! A device under a control law.
 
 use taut_control::{
-    Law, Message, Motion as Moved, OperatorEnd, OperatorOutput, RobotEnd, RobotOutput, Servo, Surroundings,
-    Vector,
+    Law, Message, Motion as Moved, OperatorEnd, OperatorOutput, Player, PlayerCounts, RobotEnd, RobotOutput,
+    Servo, Surroundings, Vector,
 };
-use taut_core::{Bitrate, Duration, Time};
+use taut_core::{Bitrate, Duration, HoldTarget, Time};
 use taut_session::motion::{self, Guard, Motion};
-use taut_session::{ChannelId, MotionLimits, State, StopCause};
+use taut_session::{ChannelId, MotionLimits, Priority, State, StopCause};
 
 use crate::{
     DeviceFailure, DeviceMessage, LawFeedback, Lease, Measured, OperatorDevice, RobotDevice, Sample, SetPoint,
@@ -17,6 +17,12 @@ use crate::{
 pub struct CoupledHand<D> {
     device: D,
     end: OperatorEnd,
+    period: Duration,
+    /// Periods before this one.
+    missed: u64,
+    player: Player<Message>,
+    /// Of what the robot says, when it is played.
+    max_age: Duration,
 }
 
 /// An arm and its end of a law: the operator's must be of the same. A [passive](Law::is_passive) one says energy with every state, and is stopped by states that say none.
@@ -32,7 +38,9 @@ pub struct CoupledArm<D> {
     /// By the count of periods.
     now: Time,
     lease: Lease,
-    newest: Option<State>,
+    player: Player<State>,
+    /// Whose signals the law goes by.
+    played: Option<State>,
     measured: Option<Surroundings>,
     failure: Option<DeviceFailure>,
 }
@@ -40,30 +48,69 @@ pub struct CoupledArm<D> {
 impl<D: OperatorDevice> CoupledHand<D> {
     /// Asked every `period`, it pushes with `limit` N at most. `servo`: of the arm.
     pub fn new(device: D, law: Law, servo: Servo, period: Duration, limit: f64) -> Self {
-        Self { device, end: OperatorEnd::new(law, servo, period).limit_force(limit) }
+        Self {
+            device,
+            end: OperatorEnd::new(law, servo, period).limit_force(limit),
+            player: Player::new(AT_ONCE, period),
+            max_age: Duration::MAX,
+            period,
+            missed: 0,
+        }
+    }
+
+    /// What the robot says is played out in even time, and not at all from an age of `max_age` on. Default: as it comes.
+    pub fn playout(mut self, target: HoldTarget, max_age: Duration) -> Self {
+        (self.player, self.max_age) = (Player::new(target, self.period), max_age);
+        self
+    }
+}
+
+impl<D> CoupledHand<D> {
+    /// What became of what the robot said.
+    pub const fn counts(&self) -> PlayerCounts {
+        self.player.counts()
     }
 }
 
 impl<D: RobotDevice> CoupledArm<D> {
     /// It is led by this servo, within these limits; what it measured counts for the watchdog's time.
     pub fn new(device: D, law: Law, servo: Servo, limits: MotionLimits, watchdog: Duration) -> Self {
-        let end = RobotEnd::new(law, servo, device.period());
+        let period = device.period();
         Self {
             device,
-            end,
+            end: RobotEnd::new(law, servo, period),
             guard: Guard::new(limits, watchdog),
             now: Time::ZERO,
             lease: Lease::default(),
-            newest: None,
+            player: Player::new(AT_ONCE, period),
+            played: None,
             measured: None,
             failure: None,
         }
     }
 
+    /// Set points are played out in even time, and none for longer than it is fresh: how long the arm may move follows from those that came, whether
+    /// they were played or not. Locked and urgent ones are played at once. Default: all as they come.
+    pub fn playout(mut self, target: HoldTarget) -> Self {
+        self.player = Player::new(target, self.device.period());
+        self
+    }
+
+    /// Motion ends here: nothing that came before leads the arm any more.
+    fn begin_again(&mut self) {
+        self.end.begin_again();
+        self.player.clear();
+        self.played = None;
+    }
+
     /// To the reference, for as long as the newest set point allows.
     fn lead(&mut self) -> Option<Message> {
         if self.lease.expire(self.now) {
-            self.end.begin_again();
+            self.begin_again();
+        }
+        if let Some(state) = self.player.play(self.now) {
+            self.end.receive(&message(&state));
+            self.played = Some(state);
         }
         let measured = self.measured?;
         let (guard, now) = (&mut self.guard, self.now);
@@ -84,10 +131,11 @@ impl<D: RobotDevice> CoupledArm<D> {
             self.guard.measure(now, &told(&reference));
             self.guard.enable(now);
         }
-        if let (true, Some(newest), Some(due)) = (self.lease.is_enabled(), self.newest, self.lease.due()) {
+        if let (true, Some(played), Some(due)) = (self.lease.is_enabled(), self.played, self.lease.due()) {
             let Moved { position, velocity } = reference;
-            let state = State { position: single(&position), velocity: single(&velocity), ..newest };
-            self.device.apply(&SetPoint { state, lease: due.saturating_since(self.now) });
+            let state = State { position: single(&position), velocity: single(&velocity), ..played };
+            let lease = due.saturating_since(self.now);
+            self.device.apply(&SetPoint { state, lease, fresh: lease });
         }
         Some(message)
     }
@@ -95,7 +143,7 @@ impl<D: RobotDevice> CoupledArm<D> {
     /// It stops, until it is enabled once more.
     fn refuse(&mut self, why: &str) {
         if self.lease.stop() {
-            self.end.begin_again();
+            self.begin_again();
             self.device.stop(StopCause::Device);
             self.failure = Some(DeviceFailure::Stopped(why.to_owned()));
         }
@@ -106,6 +154,9 @@ impl<D: RobotDevice> CoupledArm<D> {
         &self.device
     }
 }
+
+/// Nothing is held.
+const AT_ONCE: HoldTarget = HoldTarget::Fixed(Duration::ZERO);
 
 /// Where the reference may be at `now`; `None`: where it is.
 fn bound(guard: &mut Guard, now: Time, asked: Moved) -> Option<Moved> {
@@ -130,8 +181,13 @@ fn told(moved: &Moved) -> Motion {
 
 impl<D: OperatorDevice> OperatorDevice for CoupledHand<D> {
     fn sample(&mut self, now: Time) -> Option<Sample> {
+        if let Some(message) = self.player.play(now) {
+            self.end.receive(&message);
+        }
         let Sample { state, reading } = self.device.sample(now)?;
-        let Some(OperatorOutput { force, message, .. }) = self.end.step(&moved(&state)) else {
+        let hand = moved(&state);
+        self.end.missed(std::mem::take(&mut self.missed), &hand);
+        let Some(OperatorOutput { force, message, .. }) = self.end.step(&hand) else {
             // What is no finite number the session does not send.
             self.device.lost();
             return Some(Sample { state, reading });
@@ -141,21 +197,27 @@ impl<D: OperatorDevice> OperatorDevice for CoupledHand<D> {
         Some(Sample { state: State { force: single(&force), energy, ..state }, reading })
     }
     fn skip(&mut self, periods: u64) -> u64 {
+        self.missed = periods;
         self.device.skip(periods)
     }
     fn resumed(&mut self) {
         self.end.begin_again();
+        self.player.clear();
         self.device.resumed();
     }
-    fn feel(&mut self, _: Time, state: &State) {
+    fn feel(&mut self, now: Time, state: &State) {
         // Of another law: what it means nobody knows.
         if self.end.law().is_passive() && state.energy.is_none() {
             return self.lost();
         }
-        self.end.receive(&message(state));
+        let said = message(state);
+        if self.end.tell(&said) {
+            self.player.receive(now, state.created, state.created + self.max_age, said);
+        }
     }
     fn lost(&mut self) {
         self.end.lost();
+        self.player.clear();
         self.device.lost();
     }
     fn receive(&mut self, channel: ChannelId, age: Option<Duration>, payload: &[u8]) {
@@ -173,8 +235,7 @@ impl<D: RobotDevice> RobotDevice for CoupledArm<D> {
     crate::forward_robot_device!(self => self.device);
     fn enable(&mut self) -> Result<(), DeviceFailure> {
         self.device.enable()?;
-        self.end.begin_again();
-        self.newest = None;
+        self.begin_again();
         self.lease.enable();
         Ok(())
     }
@@ -184,9 +245,14 @@ impl<D: RobotDevice> RobotDevice for CoupledArm<D> {
             return false;
         }
         let follows = self.lease.grant(self.now, point.lease);
-        if follows {
-            self.newest = Some(point.state);
-            self.end.receive(&message(&point.state));
+        let state = point.state;
+        if follows && self.end.tell(&message(&state)) {
+            let expires = self.now + point.fresh;
+            if state.locked || state.priority == Priority::Emergency {
+                self.player.receive_at_once(state.created, expires, state);
+            } else {
+                self.player.receive(self.now, state.created, expires, state);
+            }
         }
         follows
     }
@@ -196,7 +262,7 @@ impl<D: RobotDevice> RobotDevice for CoupledArm<D> {
     }
     fn stop(&mut self, cause: StopCause) {
         self.lease.stop();
-        self.end.begin_again();
+        self.begin_again();
         self.device.stop(cause);
     }
     fn measure(&mut self) -> Option<Measured> {
@@ -213,7 +279,9 @@ impl<D: RobotDevice> RobotDevice for CoupledArm<D> {
             ..measured.state
         });
         let (limited, refused) = (self.end.limited(), self.end.refused());
-        Some(Measured { feedback: Some(LawFeedback { state, limited, refused }), ..measured })
+        let (held, played) = (self.player.hold(), self.player.counts());
+        let feedback = LawFeedback { state, limited, refused, held, played };
+        Some(Measured { feedback: Some(feedback), ..measured })
     }
     fn failure(&mut self) -> Option<DeviceFailure> {
         self.failure.take().or_else(|| self.device.failure())
@@ -237,5 +305,7 @@ fn single(vector: &Vector) -> [f32; 3] {
     vector.map(|part| part as f32)
 }
 
+#[cfg(test)]
+mod playout_tests;
 #[cfg(test)]
 mod tests;

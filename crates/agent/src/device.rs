@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use taut_control::PlayerCounts;
 use taut_core::{Bitrate, Duration, Time, printable};
 use taut_session::motion::Motion;
 use taut_session::{ChannelId, State, StopCause};
@@ -97,6 +98,9 @@ pub struct SetPoint {
     pub state: State,
     /// From now on: after that the device stops by itself. It is what is left of the session's watchdog.
     pub lease: Duration,
+    /// From now on: a device that goes there later than at once does not after that. It is what is left until the operator's deadline and
+    /// until the robot's largest age.
+    pub fresh: Duration,
 }
 
 /// What a robot's device says of itself.
@@ -119,6 +123,10 @@ pub struct LawFeedback {
     pub limited: u64,
     /// Periods and set points so far that it refused, for a number was not finite.
     pub refused: u64,
+    /// How long set points that took the shortest way are held now, to be played out in even time.
+    pub held: Duration,
+    /// What became of set points.
+    pub played: PlayerCounts,
 }
 
 /// Why a device does not do what it is told.

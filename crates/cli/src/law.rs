@@ -5,11 +5,11 @@ use std::str::FromStr;
 use clap::Args;
 use taut_agent::control::{Law, Servo};
 use taut_agent::{CoupledArm, CoupledHand};
-use taut_core::Duration;
+use taut_core::{Duration, HoldTarget};
 use taut_io::device::Stoppable;
 use taut_lab::robot::SimulatedRobot;
 use taut_lab::scenario::{Environment, LawSpec};
-use taut_session::{Codec, MotionLimits};
+use taut_session::{Codec, FEEDBACK_DEADLINE, MotionLimits};
 
 use crate::input::Device;
 
@@ -25,6 +25,15 @@ pub(crate) struct LawArguments {
     /// The most with which --law pushes the hand, N
     #[arg(long, value_name = "NEWTONS", default_value_t = 5.0)]
     hand_force: f64,
+    /// The longest that this end holds what its --law hears, to play it in even time; 0ms: nothing is held. By default 100ms with wave, and 0ms with every other law
+    #[arg(long, value_name = "DURATION", value_parser = held)]
+    playout: Option<Duration>,
+}
+
+fn held(text: &str) -> Result<Duration, String> {
+    let duration: Duration =
+        text.parse().map_err(|error: taut_core::ParseQuantityError| error.to_string())?;
+    if duration <= Duration::from_secs(10) { Ok(duration) } else { Err(format!("{text} is more than 10s")) }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -51,7 +60,14 @@ impl LawArguments {
 
     /// Of a robot nobody knows what it touches.
     fn law(&self) -> Option<Law> {
-        self.law.law(&Environment::Free)
+        // The devices themselves hold nothing.
+        let held = self.playout.filter(|most| !most.is_zero()).map(|_| Law::PositionForce);
+        self.law.law(&Environment::Free).or(held)
+    }
+
+    fn hold(&self) -> HoldTarget {
+        let most = |max| HoldTarget::Quantile { min: Duration::ZERO, max };
+        self.playout.map_or_else(|| self.law.hold(), most)
     }
 
     fn servo(&self) -> Servo {
@@ -96,13 +112,16 @@ impl LawArguments {
                 self.name()
             ));
         }
-        Ok(Box::new(CoupledArm::new(device, law, self.servo(), limits, watchdog)))
+        Ok(Box::new(CoupledArm::new(device, law, self.servo(), limits, watchdog).playout(self.hold())))
     }
 
     /// The hand under the law, asked once a `period`.
     pub(crate) fn hand(&self, device: Device, period: Duration) -> Device {
         match self.law() {
-            Some(law) => Box::new(CoupledHand::new(device, law, self.servo(), period, self.hand_force)),
+            Some(law) => {
+                let hand = CoupledHand::new(device, law, self.servo(), period, self.hand_force);
+                Box::new(hand.playout(self.hold(), FEEDBACK_DEADLINE))
+            }
             None => device,
         }
     }

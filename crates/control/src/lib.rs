@@ -39,6 +39,7 @@
 mod buffer;
 mod model;
 mod operator;
+mod player;
 mod reserve;
 mod robot;
 mod vector;
@@ -46,6 +47,7 @@ mod wave;
 mod worth;
 
 pub use operator::{OperatorEnd, OperatorOutput, Port};
+pub use player::{Player, PlayerCounts};
 pub use robot::{RobotEnd, RobotOutput, Surroundings};
 use taut_core::Duration;
 pub use vector::Vector;

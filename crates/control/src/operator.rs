@@ -31,6 +31,15 @@ pub struct Port {
     pub velocity: Vector,
 }
 
+/// A force that is held until the next step.
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    /// m.
+    hand: Vector,
+    /// On it, N.
+    force: Vector,
+}
+
 /// The end of a [`Law`] beside the hand.
 #[derive(Clone, Copy, Debug)]
 pub struct OperatorEnd {
@@ -42,6 +51,8 @@ pub struct OperatorEnd {
     limit: f64,
     reserve: Reserve,
     heard: Option<Message>,
+    /// What the hand was pushed with since the last step, and where it was then.
+    held: Option<Held>,
     /// The wave that arrives, after the filter, √W.
     arriving: Vector,
     /// Of [`Law::Tdpa`], between the channel and the hand.
@@ -61,6 +72,7 @@ impl OperatorEnd {
             limit: f64::INFINITY,
             reserve: Reserve::new(law.reserve()),
             heard: None,
+            held: None,
             arriving: [0.0; 3],
             buffer: None,
             model: None,
@@ -87,11 +99,25 @@ impl OperatorEnd {
     /// A message of the robot's end came. One that is no finite number is [refused](Self::refused), and one that is older than another
     /// changes nothing.
     pub fn receive(&mut self, message: &Message) {
-        if !message.is_finite() {
-            self.refused += 1;
-        } else if self.reserve.is_told(message) {
+        if self.is_finite(message) && self.reserve.is_played(message) {
             self.heard = Some(*message);
         }
+    }
+
+    /// A message came whose signals are [played](crate::Player) later: its energy counts at once. False, and [refused](Self::refused): it
+    /// is no finite number, and not to be played.
+    pub fn tell(&mut self, message: &Message) -> bool {
+        let is_finite = self.is_finite(message);
+        if is_finite {
+            self.reserve.tell(message);
+        }
+        is_finite
+    }
+
+    fn is_finite(&mut self, message: &Message) -> bool {
+        let is_finite = message.is_finite();
+        self.refused += u64::from(!is_finite);
+        is_finite
     }
 
     /// Motion begins anew, perhaps with another robot: no wave is stored, and the books of energy start from the reserve and from the
@@ -103,8 +129,23 @@ impl OperatorEnd {
 
     /// Nothing fresh is known of the robot: the hand is let go of, until it is.
     pub const fn lost(&mut self) {
-        self.heard = None;
+        (self.heard, self.held) = (None, None);
         (self.arriving, self.buffer, self.model) = ([0.0; 3], None, None);
+    }
+
+    /// So many periods went by in which nobody asked, before the step that follows, which finds the hand here. Of [waves](Law::Wave) the last one
+    /// goes on at both ends meanwhile, and the arm's needs energy: what the hand did against the force that was held counts as if it had been asked about.
+    pub fn missed(&mut self, periods: u64, hand: &Motion) {
+        let (Law::Wave(_), Some(Held { hand: began, force })) = (self.law, self.held) else { return };
+        let periods = periods as f64;
+        let moved = plus(&hand.position, -1.0, &began);
+        let taken = -dot(&force, &moved) * periods / (periods + 1.0);
+        let given = (wave_energy(&self.arriving, self.period) * periods).min(self.reserve.left());
+        if (given + taken).is_finite() {
+            self.reserve.give(given);
+            self.reserve.owe(-given - taken);
+            self.reserve.put(given + taken);
+        }
     }
 
     /// One period passes, at the end of which this is measured of the hand. `None`, and [refused](Self::refused): a number is not finite
@@ -144,6 +185,7 @@ impl OperatorEnd {
         if let Some(buffer) = &mut self.buffer {
             buffer.hold(hand, &force);
         }
+        self.held = Some(Held { hand: hand.position, force });
         let port = pushed.unwrap_or(Port { force, velocity: hand.velocity });
         if self.law.is_passive() {
             self.account(&port);

@@ -7,10 +7,12 @@ use crate::Message;
 pub(crate) struct Reserve {
     /// J, to begin with.
     initial: f64,
-    /// J, below 0 where more is owed than there is, and no more than twice what it began with: what piled up in quiet times would hide an oscillation later.
+    /// J, without what came [ahead](Self::ahead); below 0 where more is owed than there is, and no more than twice what it began with: what piled up in quiet times would hide an oscillation later.
     left: f64,
     /// The most that the other end said it put in, J; none since the books began.
     told: Option<f64>,
+    /// The same of the messages whose signals were [played](Self::is_played), J: what came ahead of these is no pile.
+    played: f64,
     /// Put in here, J.
     put_in: f64,
 }
@@ -18,7 +20,7 @@ pub(crate) struct Reserve {
 impl Reserve {
     /// So many joules to begin with.
     pub(crate) const fn new(initial: f64) -> Self {
-        Self { initial, left: initial, told: None, put_in: 0.0 }
+        Self { initial, left: initial, told: None, played: 0.0, put_in: 0.0 }
     }
 
     /// The books begin anew: what the other end says next is where its account begins. An end that was started again counts from 0.
@@ -26,20 +28,37 @@ impl Reserve {
         (self.left, self.told) = (self.initial, None);
     }
 
-    /// The other end says what it put in. Is the message at least as new as all before it?
-    pub(crate) fn is_told(&mut self, message: &Message) -> bool {
-        let told = self.told.unwrap_or(message.energy);
-        let is_new = message.energy >= told;
+    /// The other end says what it put in: that counts at once.
+    pub(crate) fn tell(&mut self, message: &Message) {
+        let told = match self.told {
+            Some(told) => told,
+            None => {
+                self.played = message.energy;
+                message.energy
+            }
+        };
+        self.told = Some(told.max(message.energy));
+    }
+
+    /// The signals of a message are played. Is it at least as new as all before it?
+    pub(crate) fn is_played(&mut self, message: &Message) -> bool {
+        self.tell(message);
+        let is_new = message.energy >= self.played;
         if is_new {
-            self.left = (self.left + message.energy - told).min(2.0 * self.initial);
-            self.told = Some(message.energy);
+            self.left = (self.left + message.energy - self.played).min(2.0 * self.initial);
+            self.played = message.energy;
         }
         is_new
     }
 
     /// J; 0 where more is owed than there is.
-    pub(crate) const fn left(&self) -> f64 {
-        self.left.max(0.0)
+    pub(crate) fn left(&self) -> f64 {
+        (self.left + self.ahead()).max(0.0)
+    }
+
+    /// What is known of before its signals were played, J.
+    fn ahead(&self) -> f64 {
+        self.told.map_or(0.0, |told| told - self.played)
     }
 
     /// So many joules more were given, or fewer put in, than was booked; of fewer than 0, none. They may be more than are left.

@@ -97,11 +97,25 @@ impl RobotEnd {
     /// A message of the operator's end came. One that is no finite number is [refused](Self::refused), and one that is older than another
     /// changes nothing.
     pub fn receive(&mut self, message: &Message) {
-        if !message.is_finite() {
-            self.refused += 1;
-        } else if self.reserve.is_told(message) {
+        if self.is_finite(message) && self.reserve.is_played(message) {
             self.heard = Some(*message);
         }
+    }
+
+    /// A message came whose signals are [played](crate::Player) later: its energy counts at once. False, and [refused](Self::refused): it
+    /// is no finite number, and not to be played.
+    pub fn tell(&mut self, message: &Message) -> bool {
+        let is_finite = self.is_finite(message);
+        if is_finite {
+            self.reserve.tell(message);
+        }
+        is_finite
+    }
+
+    fn is_finite(&mut self, message: &Message) -> bool {
+        let is_finite = message.is_finite();
+        self.refused += u64::from(!is_finite);
+        is_finite
     }
 
     /// The arm stopped by itself, or motion begins anew, perhaps with another operator: no wave is stored, the next reference begins

@@ -1,6 +1,7 @@
 //! What happens to a session, as JSON: what hosts print as JSON Lines and write into recordings (docs/json.md).
 
 use serde_json::{Map, Value, json};
+use taut_agent::control::PlayerCounts;
 use taut_agent::{OperatorNote, Progress, Refused, RobotNote};
 use taut_core::{Duration, Time};
 use taut_session::{Answer, ChannelEvent, OperatorEvent, RobotEvent, Status, patience};
@@ -87,6 +88,15 @@ pub fn identities(who: Option<&Refused>) -> Vec<String> {
 
 type Told = (&'static str, Vec<(&'static str, Value)>);
 
+/// How long a control law holds states, and what became of them.
+fn law_played((held, counts): (Duration, PlayerCounts)) -> Value {
+    let PlayerCounts { played, late, superseded, duplicate, expired, overflow, cleared } = counts;
+    json!({
+        "held_ms": held.as_millis_f64(), "played": played, "late": late, "superseded": superseded,
+        "duplicate": duplicate, "expired": expired, "overflow": overflow, "cleared": cleared,
+    })
+}
+
 fn robot(note: &RobotNote) -> Option<Told> {
     Some(match note {
         RobotNote::Bitrate(_) | RobotNote::Keep { .. } | RobotNote::Reconnect | RobotNote::Ended => {
@@ -104,6 +114,7 @@ fn robot(note: &RobotNote) -> Option<Told> {
                 ("not_applied", json!(report.not_applied)),
                 ("law_limited", json!(report.law_limited)),
                 ("law_refused", json!(report.law_refused)),
+                ("law_played", json!(report.law_played.map(law_played))),
             ];
             ("device", more)
         }

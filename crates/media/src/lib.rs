@@ -7,7 +7,7 @@
 //! | [`Packer`]: who travels with whom | |
 //! | [`gcc`]: how fast to send them | [`gcc::Reporter`]: which of them arrived |
 //! | [`Packetizer`]: frames into RTP packets | [`FrameAssembler`]: RTP packets into frames |
-//! | [`Repair`]: repetition, parity or a copy? [`Parity`] | [`JitterBuffer`]: even play-out |
+//! | [`Repair`]: repetition, parity or a copy? [`Parity`] | even play-out: [`JitterBuffer`](taut_core::JitterBuffer) |
 //! | [`picture`]: an encoded frame on a channel | [`picture::Ask`]: what its receiver lacks |
 //! | | [`opinion`]: what viewers would think of it |
 //!
@@ -17,7 +17,6 @@
 mod frame_account;
 mod frames;
 pub mod gcc;
-mod jitter_buffer;
 pub mod opinion;
 mod packing;
 mod parity;
@@ -29,7 +28,6 @@ mod vp8_table;
 
 pub use frame_account::{FrameAccount, FrameSummary};
 pub use frames::FrameSource;
-pub use jitter_buffer::{HoldTarget, InterarrivalJitter, JitterBuffer, JitterStats, Played};
 pub use packing::{MAX_SAMPLES, Order, Packer, Scheme, SchemeError, TrendConfig, Waiting};
 pub use parity::Parity;
 pub use repair::{Ahead, LossShare, MOST_PARTS, Repair, Way, most_parity};

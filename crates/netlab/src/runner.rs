@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::ScopedJoinHandle;
 
 use taut_agent::{
-    CoupledArm, CoupledHand, Observed, OperatorCommand, OperatorDevice, OperatorNote, Progress, RobotCommand,
-    RobotDevice, SessionObserver,
+    Observed, OperatorCommand, OperatorDevice, OperatorNote, Progress, RobotCommand, RobotDevice,
+    SessionObserver,
 };
 use taut_core::{Duration, Seed, Time};
 use taut_io::device::InProcess;
@@ -382,13 +382,7 @@ impl Setup<'_> {
             Job::Teleop(teleop) => {
                 let arm = SimulatedArm::of_run(teleop, self.seed, SimulatedRobot::REST);
                 let arm: Arm = match teleop.coupling() {
-                    Some(law) => Box::new(CoupledArm::new(
-                        arm,
-                        law,
-                        SimulatedRobot::SERVO,
-                        MotionLimits::new(),
-                        teleop.watchdog,
-                    )),
+                    Some(law) => Box::new(settings::coupled_arm(teleop, law, arm, MotionLimits::new())),
                     None => Box::new(arm),
                 };
                 (arm, settings::robot(teleop))
@@ -424,9 +418,8 @@ impl Setup<'_> {
             Job::Teleop(teleop) => {
                 let hand = SimulatedHand::of_run(teleop, self.seed).ends_after(Some(self.limit()));
                 let agent = settings::agent(teleop, drain).reports_by_time(PROGRESS);
-                let (period, limit) = (teleop.period, teleop.device_force);
                 let hand: Hand = match teleop.coupling() {
-                    Some(law) => Box::new(CoupledHand::new(hand, law, SimulatedRobot::SERVO, period, limit)),
+                    Some(law) => Box::new(settings::coupled_hand(teleop, law, hand)),
                     None => Box::new(hand),
                 };
                 (hand, OperateConfig::new(settings::operator(teleop), agent))

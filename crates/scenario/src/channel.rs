@@ -80,8 +80,21 @@ pub enum RepairSpec {
 pub enum PlayoutSpec {
     /// So long after the shortest way. To 10s.
     Fixed(#[schemars(with = "String")] Duration),
-    /// After it by four times the jitter, within bounds.
+    /// After it by what the jitter asks for, within bounds: four times that of RFC 3550 for a channel.
     Adaptive(PlayoutBounds),
+}
+
+impl PlayoutSpec {
+    pub(super) const RANGE: &str = "is to 10s, min no more than max";
+
+    /// Is it within that?
+    pub(super) fn is_possible(&self) -> bool {
+        let [min, max] = match *self {
+            Self::Fixed(delay) => [delay; 2],
+            Self::Adaptive(PlayoutBounds { min, max }) => [min, max],
+        };
+        min <= max && max <= Duration::from_secs(10)
+    }
 }
 
 /// How long messages are held.
@@ -322,12 +335,8 @@ impl ChannelSpec {
         let rate = self.rate.unwrap_or(1.0);
         within("rate", (0.001..=100_000.0).contains(&rate), "is 0.001 to 100000 messages per second")?;
         within("largest", (1..=16_000_000).contains(&self.most().get()), "is 1B to 16MB")?;
-        let [min, max] = match self.playout {
-            None => [Duration::ZERO; 2],
-            Some(PlayoutSpec::Fixed(delay)) => [delay; 2],
-            Some(PlayoutSpec::Adaptive(bounds)) => [bounds.min, bounds.max],
-        };
-        within("playout", min <= max && max <= Duration::from_secs(10), "is to 10s, min no more than max")
+        let known = self.playout.is_none_or(|playout| playout.is_possible());
+        within("playout", known, PlayoutSpec::RANGE)
     }
 }
 

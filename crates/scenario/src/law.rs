@@ -5,8 +5,9 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use taut_control::{Law, Oracle, Tdpa, Wave};
-use taut_core::Duration;
+use taut_core::{Duration, HoldTarget};
 
+use super::channel::{PlayoutBounds, PlayoutSpec};
 use super::teleop::{CodecSpec, Environment, MINUTE, MS, SECOND, Teleop};
 use super::validate::{Checked, fault, within};
 
@@ -95,6 +96,15 @@ impl LawSpec {
         ]
     }
 
+    /// How long what it hears is held where nobody says so.
+    pub fn hold(&self) -> HoldTarget {
+        match self {
+            // It needs a constant delay more than a short one.
+            Self::Wave(_) => HoldTarget::Quantile { min: Duration::ZERO, max: MOST_HELD },
+            Self::PositionForce | Self::PositionPosition | Self::Tdpa(_) | Self::Oracle => AS_IT_COMES,
+        }
+    }
+
     /// The law, where it is not that of the devices themselves, for an arm that touches this.
     pub fn law(&self, environment: &Environment) -> Option<Law> {
         match *self {
@@ -112,10 +122,31 @@ impl LawSpec {
     }
 }
 
+const AS_IT_COMES: HoldTarget = HoldTarget::Fixed(Duration::ZERO);
+/// By waves, where nobody says how long.
+const MOST_HELD: Duration = Duration::from_millis(100);
+
+impl PlayoutSpec {
+    /// Of what a control law hears.
+    pub const fn hold(self) -> HoldTarget {
+        match self {
+            Self::Fixed(delay) => HoldTarget::Fixed(delay),
+            Self::Adaptive(PlayoutBounds { min, max }) => HoldTarget::Quantile { min, max },
+        }
+    }
+}
+
 impl Teleop {
     /// The control law, where it is not that of the devices themselves.
     pub fn coupling(&self) -> Option<Law> {
-        self.law.law(&self.environment)
+        // The devices themselves hold nothing.
+        let held = self.playout.map(|_| Law::PositionForce);
+        self.law.law(&self.environment).or(held)
+    }
+
+    /// How long what the law hears is held at each end.
+    pub fn hold(&self) -> HoldTarget {
+        self.playout.map_or_else(|| self.law.hold(), PlayoutSpec::hold)
     }
 }
 
@@ -133,8 +164,7 @@ impl FromStr for LawSpec {
 pub(super) fn check(teleop: &Teleop) -> Checked {
     let key = |name: &str| format!("teleop.law.{name}");
     match teleop.law {
-        LawSpec::PositionForce => return Ok(()),
-        LawSpec::PositionPosition | LawSpec::Oracle => {}
+        LawSpec::PositionForce | LawSpec::PositionPosition | LawSpec::Oracle => {}
         LawSpec::Wave(WaveSpec { impedance, filter, correction, reserve }) => {
             within(key("wave.impedance"), impedance, 0.1, 1000.0)?;
             within(key("wave.filter"), filter, Duration::ZERO, SECOND)?;
@@ -146,7 +176,10 @@ pub(super) fn check(teleop: &Teleop) -> Checked {
             within(key("tdpa.correction"), correction, MS, MINUTE)?;
         }
     }
-    if teleop.codec == CodecSpec::Omni71 {
+    if teleop.playout.is_some_and(|playout| !playout.is_possible()) {
+        return fault("teleop.playout", PlayoutSpec::RANGE);
+    }
+    if teleop.codec == CodecSpec::Omni71 && teleop.coupling().is_some() {
         return fault("teleop.law", "needs `codec = \"native\"`: omni71 has no place for a law's energy");
     }
     Ok(())

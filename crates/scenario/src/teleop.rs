@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use taut_core::{Bitrate, Bytes, Duration, Probability};
 use taut_qos::touch::{self, Mass, Touch};
 
-use super::channel::{self, TeleopChannel};
+use super::channel::{self, PlayoutSpec, TeleopChannel};
 use super::law::{self, LawSpec};
 use super::schema::TransportSpec;
 use super::validate::{Checked, LONGEST, MOST_PATHS, check_transport, fault, vertex, within};
@@ -102,6 +102,11 @@ pub struct Teleop {
     /// By which rule force and motion of hand and arm follow from each other. `position_force`, when nothing is said.
     #[serde(default, skip_serializing_if = "LawSpec::is_default")]
     pub law: LawSpec,
+    /// When a control law hears of the other end: in even time, at both ends, so long after the shortest way, or so long after it that hardly
+    /// any message comes later (`adaptive`); `{ fixed = "0s" }`: as it comes. Never older than a state may be. Without it, `wave` by
+    /// `{ adaptive = { min = "0s", max = "100ms" } }`, every other law as it comes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub playout: Option<PlayoutSpec>,
     /// When the operator presses the emergency stop.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Vec<String>")]

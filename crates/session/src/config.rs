@@ -13,6 +13,8 @@ use crate::safety::Latch;
 use crate::sending::Order;
 
 const MS: Duration = Duration::from_millis(1);
+/// The age at which feedback is worthless, where nobody says otherwise.
+pub const FEEDBACK_DEADLINE: Duration = Duration::from_millis(200);
 /// IPv4 and UDP.
 const HEADERS: Bytes = Bytes::new(28);
 /// What every transport carries in one datagram, whatever seals it.
@@ -281,7 +283,7 @@ impl Default for RobotConfig {
             queue: 2000,
             order: Order::Newest,
             feedback_rate: 1000,
-            feedback_deadline: MS * 200,
+            feedback_deadline: FEEDBACK_DEADLINE,
             window: true,
             congestion: Congestion::default(),
             command_age: MS * 1000,

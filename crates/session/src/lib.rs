@@ -55,7 +55,7 @@ pub use channel::{
     Quantity, Sampling, Schema, SendRefused,
 };
 pub use codec::Codec;
-pub use config::{OperatorConfig, Processing, RobotConfig};
+pub use config::{FEEDBACK_DEADLINE, OperatorConfig, Processing, RobotConfig};
 pub use congestion::Congestion;
 pub use counters::StreamSummary;
 pub use latency::LatencySummary;

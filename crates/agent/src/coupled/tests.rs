@@ -3,15 +3,15 @@ use taut_session::LimitPolicy;
 
 use super::*;
 
-const MS: Duration = Duration::from_millis(1);
-const SERVO: Servo = Servo { stiffness: 3_000.0, damping: 45.0 };
+pub(super) const MS: Duration = Duration::from_millis(1);
+pub(super) const SERVO: Servo = Servo { stiffness: 3_000.0, damping: 45.0 };
 
 /// An arm that goes where it is told, at once.
 #[derive(Default)]
-struct Obedient {
-    state: Option<State>,
+pub(super) struct Obedient {
+    pub(super) state: Option<State>,
     told: u32,
-    stops: u32,
+    pub(super) stops: u32,
     broken: bool,
 }
 
@@ -64,16 +64,16 @@ impl RobotDevice for Obedient {
     }
 }
 
-fn within(law: Law, limits: MotionLimits) -> CoupledArm<Obedient> {
+pub(super) fn within(law: Law, limits: MotionLimits) -> CoupledArm<Obedient> {
     CoupledArm::new(Obedient::default(), law, SERVO, limits, MS * 100)
 }
 
 /// A hand that is where it is put, and what pushes it along x.
 #[derive(Default)]
-struct Held {
-    state: Option<State>,
+pub(super) struct Held {
+    pub(super) state: Option<State>,
     phase: f32,
-    felt: f32,
+    pub(super) felt: f32,
 }
 
 impl OperatorDevice for Held {
@@ -103,11 +103,11 @@ fn moving() -> CoupledArm<Obedient> {
     arm.measure();
     arm.enable().unwrap();
     let state = State { velocity: [0.1, 0.0, 0.0], energy: Some(0.01), ..State::at(Time::ZERO) };
-    assert!(arm.apply(&SetPoint { state, lease: MS * 20 }));
+    assert!(arm.apply(&SetPoint { state, lease: MS * 20, fresh: Duration::MAX }));
     arm
 }
 
-fn told(arm: &mut CoupledArm<Obedient>, periods: u32) -> u32 {
+pub(super) fn told(arm: &mut CoupledArm<Obedient>, periods: u32) -> u32 {
     let before = arm.device.told;
     (0..periods).for_each(|_| assert!(arm.measure().is_some()));
     arm.device.told - before
@@ -120,7 +120,7 @@ fn an_arm_is_led_between_set_points_for_its_lease_and_no_longer() {
     assert!(arm.device.state.is_some_and(|state| state.position[0] > 0.0), "it moves");
     assert!(told(&mut arm, 100) <= 1, "nothing leads it when nothing more is heard");
     let state = State { energy: Some(0.02), ..State::at(Time::ZERO) };
-    assert!(!arm.apply(&SetPoint { state, lease: MS * 20 }), "nobody enabled it again");
+    assert!(!arm.apply(&SetPoint { state, lease: MS * 20, fresh: Duration::MAX }), "nobody enabled it again");
 }
 
 #[test]
@@ -141,14 +141,14 @@ fn what_goes_back_under_a_passive_law_says_its_energy() {
 }
 
 /// Asked for what the law says, by a hand at `place` that moves so fast along x.
-fn set_point(place: f32, speed: f32, energy: f64) -> SetPoint {
+pub(super) fn set_point(place: f32, speed: f32, energy: f64) -> SetPoint {
     let state = State {
         position: [place, 0.0, 0.0],
         velocity: [speed, 0.0, 0.0],
         energy: Some(energy),
         ..State::at(Time::ZERO)
     };
-    SetPoint { state, lease: MS * 20 }
+    SetPoint { state, lease: MS * 20, fresh: Duration::MAX }
 }
 
 fn passive() -> [Law; 2] {
@@ -156,7 +156,7 @@ fn passive() -> [Law; 2] {
 }
 
 /// Where the arm is along x.
-fn place(arm: &CoupledArm<Obedient>) -> f32 {
+pub(super) fn place(arm: &CoupledArm<Obedient>) -> f32 {
     arm.device.state.map_or(0.0, |state| state.position[0])
 }
 
@@ -280,7 +280,7 @@ fn move_both(hand: &mut CoupledHand<Held>, arm: &mut CoupledArm<Obedient>, perio
         hand.device.state = Some(moving);
         let before = [place(arm), hand.device.felt];
         let state = hand.sample(Time::ZERO).unwrap().state;
-        arm.apply(&SetPoint { state, lease: MS * 20 });
+        arm.apply(&SetPoint { state, lease: MS * 20, fresh: Duration::MAX });
         let measured = arm.measure().unwrap();
         hand.feel(Time::ZERO, &measured.feedback.unwrap().state);
         let after = [place(arm), hand.device.felt];
@@ -362,7 +362,11 @@ fn states_of_another_law_stop_an_arm_that_is_led_by_energy_and_push_no_hand() {
     for law in passive() {
         let mut arm = within(law, MotionLimits::new());
         arm.enable().unwrap();
-        let point = SetPoint { state: State { energy: None, ..State::at(Time::ZERO) }, lease: MS * 100 };
+        let point = SetPoint {
+            state: State { energy: None, ..State::at(Time::ZERO) },
+            lease: MS * 100,
+            fresh: Duration::MAX,
+        };
         assert!(!arm.apply(&point), "{law:?}");
         let failure = arm.failure();
         assert!(

@@ -292,17 +292,17 @@ impl<T: Conversation, P: RobotDevice> Robot<T, P> {
     }
 
     /// The device gets what is left of the watchdog's time, and nothing when that is over or the robot stopped since.
-    fn apply(&mut self, now: Time, state: State) {
+    fn apply(&mut self, now: Time, state: State, fresh: Duration) {
         let lease = self.lease(now);
-        let applied = !lease.is_zero() && self.device.0.apply(&SetPoint { state, lease });
+        let applied = !lease.is_zero() && self.device.0.apply(&SetPoint { state, lease, fresh });
         self.report.not_applied += u64::from(!applied);
     }
 
     /// Does what an event says; `None` when nobody else needs to know.
     fn notice(&mut self, now: Time, event: RobotEvent) -> Option<RobotNote> {
         match event {
-            RobotEvent::Apply { state, age, .. } => {
-                self.apply(now, state);
+            RobotEvent::Apply { state, age, left, .. } => {
+                self.apply(now, state, left);
                 // Then the watchdog was fed; a busy host tells of it later.
                 self.applied = Some((state.created + age).min(now));
                 return None;

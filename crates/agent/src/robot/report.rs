@@ -1,5 +1,8 @@
 //! How fast and how hard a robot moved.
 
+use taut_control::PlayerCounts;
+use taut_core::Duration;
+
 use crate::{LawFeedback, Measured};
 
 /// What the device says of its own motion, largest values since the robot was started.
@@ -20,6 +23,8 @@ pub struct DeviceReport {
     pub law_limited: u64,
     /// Periods and states that its law refused, for a number was not finite.
     pub law_refused: u64,
+    /// How long its law holds states that took the shortest way, and what became of states there, where it has one.
+    pub law_played: Option<(Duration, PlayerCounts)>,
 }
 
 impl DeviceReport {
@@ -30,8 +35,9 @@ impl DeviceReport {
         self.controller_force = measured.controller_force.map(magnitude);
         let largest = [self.controller_force_max, self.controller_force].into_iter().flatten();
         self.controller_force_max = largest.reduce(f64::max);
-        if let Some(LawFeedback { limited, refused, .. }) = measured.feedback {
+        if let Some(LawFeedback { limited, refused, held, played, .. }) = measured.feedback {
             (self.law_limited, self.law_refused) = (limited, refused);
+            self.law_played = Some((held, played));
         }
     }
 }

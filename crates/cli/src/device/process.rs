@@ -191,7 +191,7 @@ impl Moving {
             ..State::at(Time::ZERO)
         };
         if !left.is_zero() {
-            self.arm.apply(&SetPoint { state, lease });
+            self.arm.apply(&SetPoint { state, lease, fresh: lease });
         }
         let applied = self.arm.is_enabled() && !left.is_zero();
         let told = json!({ "apply": { "position": state.position, "lease_ms": left.as_millis_f64() } });

@@ -207,7 +207,11 @@ mod tests {
     }
 
     fn point(lease_ms: u64) -> SetPoint {
-        SetPoint { state: State::at(Time::ZERO), lease: Duration::from_millis(lease_ms) }
+        SetPoint {
+            state: State::at(Time::ZERO),
+            lease: Duration::from_millis(lease_ms),
+            fresh: Duration::MAX,
+        }
     }
 
     #[test]

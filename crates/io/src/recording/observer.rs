@@ -60,7 +60,7 @@ impl Recorder {
 
     fn robot(&self, now: Time, event: &RobotEvent) {
         match event {
-            RobotEvent::Apply { sequence, state, age } => {
+            RobotEvent::Apply { sequence, state, age, .. } => {
                 self.came(now, *age, *sequence, Content::OperatorState(*state, *age));
             }
             RobotEvent::Move { channel, sequence, motion, age } => {

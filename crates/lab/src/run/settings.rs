@@ -1,10 +1,13 @@
 //! From the scenario's words to the specification of a stack, and to the settings of sessions that run on real sockets too.
 
-use taut_agent::{OperatorSettings, ResumePolicy, SampleFrom};
+use taut_agent::control::Law;
+use taut_agent::{
+    CoupledArm, CoupledHand, OperatorDevice, OperatorSettings, ResumePolicy, RobotDevice, SampleFrom,
+};
 use taut_core::{Bytes, Duration, Medium, PathId, Priority, Seed};
 use taut_session::{
-    Channel, ChannelKind, Codec, Delivery, Direction, Encoding, MotionLimits, OperatorConfig, Order, Packing,
-    Processing, RobotConfig, Sampling, Schema,
+    Channel, ChannelKind, Codec, Delivery, Direction, Encoding, FEEDBACK_DEADLINE, MotionLimits,
+    OperatorConfig, Order, Packing, Processing, RobotConfig, Sampling, Schema,
 };
 use taut_transport::dccp::{Ccid, DccpConfig};
 use taut_transport::etp::{Adaptive, EtpConfig};
@@ -18,6 +21,7 @@ use taut_transport::udp::UdpConfig;
 
 use super::still;
 use super::transports::{Carries, End, tcp_config};
+use crate::robot::SimulatedRobot;
 use crate::scenario::Direction as Way;
 use crate::scenario::{
     CodecSpec, Commands, CongestionSpec, DccpSpec, EtpSpec, MpquicPaths, MpquicSpec, MptcpScheduler,
@@ -331,6 +335,23 @@ pub fn agent(teleop: &Teleop, drain: Duration) -> OperatorSettings {
         Some(after) => settings.resumes(ResumePolicy::Always).resumes_after(after),
         None => settings.resumes(ResumePolicy::Start),
     }
+}
+
+/// A device in the hand under the law of a session.
+pub fn coupled_hand<D: OperatorDevice>(teleop: &Teleop, law: Law, device: D) -> CoupledHand<D> {
+    let (period, limit) = (teleop.period, teleop.device_force);
+    CoupledHand::new(device, law, SimulatedRobot::SERVO, period, limit)
+        .playout(teleop.hold(), FEEDBACK_DEADLINE)
+}
+
+/// An arm under it, within these limits.
+pub fn coupled_arm<D: RobotDevice>(
+    teleop: &Teleop,
+    law: Law,
+    device: D,
+    limits: MotionLimits,
+) -> CoupledArm<D> {
+    CoupledArm::new(device, law, SimulatedRobot::SERVO, limits, teleop.watchdog).playout(teleop.hold())
 }
 
 /// The robot's session.

@@ -1,7 +1,6 @@
 //! Messages that came unevenly are given on in even time.
 
-use taut_core::{DropCause, Duration, Time};
-use taut_media::{HoldTarget, JitterBuffer, Played};
+use taut_core::{DropCause, Duration, HoldTarget, JitterBuffer, Played, Time};
 
 use super::incoming::{Outcome, Whole};
 

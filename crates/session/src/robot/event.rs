@@ -31,6 +31,8 @@ pub enum RobotEvent {
         state: State,
         /// How old it is, by the estimate of the operator's clock.
         age: Duration,
+        /// For so much longer it may be used: until the operator's deadline, and until it may be of the robot's largest age.
+        left: Duration,
     },
     /// Move so: fresh, in order, finite, within the limits of its channel's guard.
     Move {

@@ -510,7 +510,8 @@ impl<T: Transport> Robot<T> {
         self.applied = sequence;
         self.counters.stream(crate::counters::stream_of(state.priority)).delivered += 1;
         let age = now.saturating_since(state.created);
-        self.events.push_back(RobotEvent::Apply { sequence, state, age });
+        let left = item.expires.map_or(Duration::MAX, |expires| expires.saturating_since(now));
+        self.events.push_back(RobotEvent::Apply { sequence, state, age, left });
     }
 
     fn report(&mut self, now: Time) {

@@ -30,7 +30,11 @@ pub(in crate::device) fn words(task: &str, log: Option<&Log>) -> Vec<String> {
 }
 
 fn point(x: f32, lease: Duration) -> SetPoint {
-    SetPoint { state: State { position: [x, 0.0, 0.0], ..State::at(Time::ZERO) }, lease }
+    SetPoint {
+        state: State { position: [x, 0.0, 0.0], ..State::at(Time::ZERO) },
+        lease,
+        fresh: Duration::MAX,
+    }
 }
 
 /// Asks until there is an answer; 30 s, or the machine is too slow for any test.

@@ -4,10 +4,7 @@ use std::cell::Cell;
 use std::fmt;
 use std::rc::Rc;
 
-use taut_agent::{
-    CoupledArm, CoupledHand, DeviceFailure, DeviceMessage, Measured, OperatorDevice, RobotDevice, Sample,
-    SetPoint,
-};
+use taut_agent::{DeviceFailure, DeviceMessage, Measured, OperatorDevice, RobotDevice, Sample, SetPoint};
 use taut_core::{Bitrate, Duration, Seed, Time};
 use taut_session::motion::Motion;
 use taut_session::{ChannelId, Direction, MotionLimits, RobotConfig, State, StopCause};
@@ -15,7 +12,7 @@ use taut_session::{ChannelId, Direction, MotionLimits, RobotConfig, State, StopC
 use crate::generator::Generators;
 use crate::hand::SimulatedHand;
 use crate::pace::Pace;
-use crate::robot::{SimulatedArm, SimulatedRobot};
+use crate::robot::SimulatedArm;
 use crate::run::settings;
 use crate::scenario::Teleop;
 
@@ -92,10 +89,7 @@ impl Ends {
             None => (Box::new(SimulatedHand::of_run(teleop, seed)) as _, Generators::default()),
         };
         let device = match teleop.coupling() {
-            Some(law) => {
-                Box::new(CoupledHand::new(device, law, SimulatedRobot::SERVO, period, teleop.device_force))
-                    as _
-            }
+            Some(law) => Box::new(settings::coupled_hand(teleop, law, device)) as _,
             None => device,
         };
         Hand { device, period, left, until, over, reading: 0, generators }
@@ -118,7 +112,7 @@ impl Ends {
         let device = match teleop.coupling() {
             Some(law) => {
                 let limits = self.devices.limits.unwrap_or_default();
-                Box::new(CoupledArm::new(device, law, SimulatedRobot::SERVO, limits, teleop.watchdog)) as _
+                Box::new(settings::coupled_arm(teleop, law, device, limits)) as _
             }
             None => device,
         };

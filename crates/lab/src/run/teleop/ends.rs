@@ -119,7 +119,7 @@ impl Ends<'_> {
                 let Motion { position, velocity } = lead.reference;
                 let state =
                     State { position: single(position), velocity: single(velocity), ..State::at(now) };
-                arm.apply(&SetPoint { state, lease: watchdog });
+                arm.apply(&SetPoint { state, lease: watchdog, fresh: Duration::MAX });
             }
             let state = arm.measure()?.state;
             let wide = |vector: [f32; 3]| vector.map(f64::from);

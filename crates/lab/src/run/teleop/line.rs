@@ -2,14 +2,15 @@
 
 use std::collections::VecDeque;
 
-use taut_agent::{CoupledArm, CoupledHand, Measured, OperatorDevice, RobotDevice, SetPoint};
+use taut_agent::{Measured, OperatorDevice, RobotDevice, SetPoint};
 use taut_core::{Duration, Probability, Rng, Seed, Time};
 use taut_session::{MotionLimits, State};
 
 use super::control::Control;
 use crate::hand::SimulatedHand;
 use crate::metrics::Watch;
-use crate::robot::{SimulatedArm, SimulatedRobot};
+use crate::robot::SimulatedArm;
+use crate::run::settings;
 use crate::scenario::Teleop;
 use taut_report::result::ControlResult;
 
@@ -88,11 +89,10 @@ impl Way {
 fn devices(teleop: &Teleop, seed: Seed) -> (Box<dyn OperatorDevice>, Box<dyn RobotDevice>) {
     let hand = SimulatedHand::of_run(teleop, seed);
     let arm = SimulatedArm::of_run(teleop, seed, hand.position());
-    let servo = SimulatedRobot::SERVO;
     match teleop.coupling() {
         Some(law) => (
-            Box::new(CoupledHand::new(hand, law, servo, teleop.period, teleop.device_force)),
-            Box::new(CoupledArm::new(arm, law, servo, MotionLimits::new(), teleop.watchdog)),
+            Box::new(settings::coupled_hand(teleop, law, hand)),
+            Box::new(settings::coupled_arm(teleop, law, arm, MotionLimits::new())),
         ),
         None => (Box::new(hand), Box::new(arm)),
     }
@@ -118,11 +118,11 @@ pub(crate) fn touched(teleop: &Teleop, time: Duration, line: Line, seed: Seed) -
         control.device(now, wide(state.position), wide(state.velocity), wide(state.force));
         there.send(state);
         if let Some(state) = there.under_way.pop() {
-            arm.apply(&SetPoint { state, lease: teleop.watchdog });
+            arm.apply(&SetPoint { state, lease: teleop.watchdog, fresh: teleop.oldest() });
         }
         let Measured { state, feedback, .. } = arm.measure()?;
         control.arm(now, wide(state.position), wide(state.force));
-        back.send(feedback.map_or(state, |law| law.state));
+        back.send(State { created: now, ..feedback.map_or(state, |law| law.state) });
     }
     control.to_result(teleop)
 }

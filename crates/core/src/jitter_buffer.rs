@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use taut_core::{Deadline, DropCause, Duration, Time};
+use crate::{Deadline, DropCause, Duration, Time};
 
 /// Interarrival jitter as RFC 3550 section 6.4.1 defines it: J += (|D| − J)/16, where D is the difference of two
 /// successive transit times.
@@ -50,6 +50,14 @@ pub enum HoldTarget {
         /// Never more.
         max: Duration,
     },
+    /// So that one item in ten comes too late, within bounds. Steady, for items that are made often: it rises by 18 ms in a second in which all
+    /// are late, and falls by 2 ms in one in which none is.
+    Quantile {
+        /// Never less.
+        min: Duration,
+        /// Never more.
+        max: Duration,
+    },
 }
 
 /// Holds items so that they leave with the spacing with which they were made.
@@ -59,8 +67,7 @@ pub enum HoldTarget {
 /// the last two windows of 1024 items.
 ///
 /// ```
-/// use taut_core::{Duration, Time};
-/// use taut_media::{HoldTarget, JitterBuffer, Played};
+/// use taut_core::{Duration, HoldTarget, JitterBuffer, Played, Time};
 /// let ms = |n| Time::ZERO + Duration::from_millis(n);
 /// let mut buffer = JitterBuffer::new(HoldTarget::Fixed(Duration::from_millis(5)), 64);
 /// buffer.handle_input(ms(10), 0, ms(0), "first")?;
@@ -76,6 +83,7 @@ pub struct JitterBuffer<T> {
     next: Option<u64>,
     jitter: InterarrivalJitter,
     least: LeastTransit,
+    quantile: TransitQuantile,
     stats: JitterStats,
 }
 
@@ -123,6 +131,7 @@ impl<T> JitterBuffer<T> {
             next: None,
             jitter: InterarrivalJitter { scaled_ns: 0, transit_ns: None },
             least: LeastTransit { current: i64::MAX, previous: i64::MAX, count: 0 },
+            quantile: TransitQuantile { ns: None, made: Time::ZERO },
             stats: JitterStats { played: 0, late: 0, duplicate: 0, overflow: 0, concealed: 0 },
         }
     }
@@ -139,9 +148,30 @@ impl<T> JitterBuffer<T> {
         media_time: Time,
         item: T,
     ) -> Result<Option<(u64, T)>, DropCause> {
+        self.handle_expiring(now, sequence, media_time, Time::MAX, item)
+    }
+
+    /// As [`handle_input`](Self::handle_input), of an item that leaves at `latest` where the target would hold it longer.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn handle_expiring(
+        &mut self,
+        now: Time,
+        sequence: u64,
+        media_time: Time,
+        latest: Time,
+        item: T,
+    ) -> Result<Option<(u64, T)>, DropCause> {
+        let transit = transit_ns(now, media_time);
         self.jitter.update(now, media_time);
-        self.least.update(transit_ns(now, media_time));
-        let playout = self.playout_time(media_time);
+        self.least.update(transit);
+        if let HoldTarget::Quantile { min, max } = self.target {
+            let [low, high] =
+                [min, max].map(|hold| self.least.get().saturating_add_unsigned(hold.as_nanos()));
+            self.quantile.update(transit, media_time, low, high);
+        }
+        let playout = self.playout_time(media_time).min(latest);
         if self.next.is_some_and(|next| sequence < next) || playout < now {
             self.stats.late += 1;
             return Err(DropCause::TooLate);
@@ -194,6 +224,10 @@ impl<T> JitterBuffer<T> {
             HoldTarget::Adaptive { multiple, min, max } => {
                 self.jitter.get().saturating_mul(multiple).max(min).min(max)
             }
+            HoldTarget::Quantile { .. } => {
+                let above = self.quantile.ns.map_or(0, |ns| ns.saturating_sub(self.least.get()));
+                Duration::from_nanos(above.max(0).unsigned_abs())
+            }
         }
     }
 
@@ -229,6 +263,33 @@ impl LeastTransit {
 
     fn get(&self) -> i64 {
         self.current.min(self.previous)
+    }
+}
+
+/// The transit that one item in [`ONE_IN`](Self::ONE_IN) exceeds: a step up for each that does, and a step down for each that does not, so many
+/// times smaller (Robbins, Monro, *A stochastic approximation method*, Ann. Math. Stat. 22(3), 1951). Steps are by the time between items.
+#[derive(Clone, Copy, Debug)]
+struct TransitQuantile {
+    ns: Option<i64>,
+    made: Time,
+}
+
+impl TransitQuantile {
+    const ONE_IN: i64 = 10;
+    /// The time between two items by a step down.
+    const SLOWER: i64 = 500;
+    /// Of silences, no more counts.
+    const LONGEST: Duration = Duration::from_millis(100);
+
+    fn update(&mut self, transit_ns: i64, made: Time, low: i64, high: i64) {
+        let elapsed = made.saturating_since(self.made).min(Self::LONGEST);
+        self.made = self.made.max(made);
+        let down = elapsed.as_nanos() as i64 / Self::SLOWER;
+        let before = self.ns.unwrap_or(transit_ns);
+        let lacking = transit_ns.saturating_sub(before);
+        // No further up than to what came late.
+        let step = if lacking > 0 { (down * (Self::ONE_IN - 1)).min(lacking) } else { -down };
+        self.ns = Some(before.saturating_add(step).max(low).min(high));
     }
 }
 
@@ -292,6 +353,42 @@ mod tests {
             let _ = buffer.handle_input(at(i * 20 + 50 + i % 2 * 6), i, at(i * 20), ());
         }
         assert!(buffer.target() > Duration::from_millis(20) && buffer.target() <= max, "{}", buffer.target());
+    }
+
+    #[test]
+    fn a_quantile_is_exceeded_by_one_item_in_ten_and_moves_slowly() {
+        let (min, max) = (Duration::from_millis(1), Duration::from_millis(60));
+        let mut buffer = JitterBuffer::new(HoldTarget::Quantile { min, max }, 1024);
+        let mut rng = crate::Seed::new(1).stream("late");
+        let mut pass = |from: u64, count: u64, most_us: u64| {
+            let (before, late) = (buffer.target(), buffer.stats().late);
+            for i in from..from + count {
+                let came = at(i + 30) + Duration::from_micros(rng.below(most_us + 1));
+                drain(&mut buffer, came);
+                let _ = buffer.handle_input(came, i, at(i), ());
+            }
+            (before, buffer.target(), buffer.stats().late - late)
+        };
+        assert_eq!(pass(0, 1_000, 0), (Duration::ZERO, min, 0));
+        let (before, after, _) = pass(1_000, 500, 20_000);
+        assert!(after > before && after - before < Duration::from_millis(9), "{before} {after}");
+        pass(1_500, 5_000, 20_000);
+        let (_, after, late) = pass(6_500, 10_000, 20_000);
+        assert!(after.abs_diff(Duration::from_millis(18)) < Duration::from_millis(1), "{after}");
+        assert!((800..1_200).contains(&late), "{late}");
+        let (before, after, _) = pass(16_500, 1_000, 0);
+        assert!(
+            (before - after).abs_diff(Duration::from_millis(2)) < Duration::from_micros(50),
+            "{before} {after}"
+        );
+    }
+
+    #[test]
+    fn what_expires_leaves_before_that() {
+        let mut buffer = JitterBuffer::new(HoldTarget::Fixed(Duration::from_millis(50)), 8);
+        buffer.handle_expiring(at(10), 0, at(0), at(19), ()).unwrap();
+        assert_eq!(buffer.poll_timeout().map(|due| due.at), Some(at(19)));
+        assert_eq!(buffer.handle_expiring(at(30), 1, at(20), at(29), ()), Err(DropCause::TooLate));
     }
 
     #[test]
