@@ -533,9 +533,12 @@ impl<T: Transport> Operator<T> {
                 self.counters.refused.add(cause);
                 self.events.push_back(OperatorEvent::Refused(cause));
             }
-            Heard::PathUp(path) => self.events.push_back(OperatorEvent::PathUp(path)),
+            Heard::PathUp(path) => {
+                self.sending.path(now, path, true);
+                self.events.push_back(OperatorEvent::PathUp(path));
+            }
             Heard::PathDown(path) => {
-                self.sending.lost_path(now);
+                self.sending.path(now, path, false);
                 self.events.push_back(OperatorEvent::PathDown(path));
             }
             Heard::Closed => self.end(),

@@ -585,9 +585,12 @@ impl<T: Transport> Robot<T> {
                 self.events.push_back(RobotEvent::FeedbackDropped { sequence: tag, cause });
             }
             Heard::Refused(cause) => self.refuse(cause),
-            Heard::PathUp(path) => self.events.push_back(RobotEvent::PathUp(path)),
+            Heard::PathUp(path) => {
+                self.sending.path(now, path, true);
+                self.events.push_back(RobotEvent::PathUp(path));
+            }
             Heard::PathDown(path) => {
-                self.sending.lost_path(now);
+                self.sending.path(now, path, false);
                 self.events.push_back(RobotEvent::PathDown(path));
             }
             Heard::Closed => self.end(now),

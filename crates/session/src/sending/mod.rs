@@ -3,11 +3,11 @@
 mod queue;
 mod tracker;
 
-use taut_core::PeerTime;
 use taut_core::{
     Bitrate, Bytes, Deadline, DropCause, Duration, Priority as Urgency, Reliability, RttEstimator, Time,
     Transport, earliest,
 };
+use taut_core::{PathId, PeerTime};
 use taut_wire::session::{Body, DataHeader, State as Wire};
 
 pub use self::queue::Order;
@@ -28,6 +28,8 @@ use crate::sync::ClockSync;
 #[derive(Debug)]
 pub(crate) struct Sending {
     settings: Settings,
+    /// Those that the transport can use, a bit each.
+    paths: u64,
     outbox: Outbox,
     pub(crate) channels: Channels,
     tracker: Tracker,
@@ -109,6 +111,7 @@ impl Settings {
 impl Sending {
     pub(crate) fn new(settings: Settings, channels: Channels) -> Self {
         Self {
+            paths: 0,
             outbox: Outbox::new(settings.queue, settings.order, settings.interval),
             channels,
             tracker: Tracker::new(),
@@ -129,9 +132,13 @@ impl Sending {
         self.controller = self.settings.controller();
     }
 
-    /// A path is no more, and what goes takes another one.
-    pub(crate) fn lost_path(&mut self, now: Time) {
-        self.controller.lost_path(now);
+    /// The transport can use a path, or not any more. Where another one is left, what goes takes that.
+    pub(crate) fn path(&mut self, now: Time, path: PathId, is_up: bool) {
+        let bit = 1_u64 << (path.0 % 64);
+        self.paths = if is_up { self.paths | bit } else { self.paths & !bit };
+        if !is_up && self.paths != 0 {
+            self.controller.lost_path(now);
+        }
     }
 
     /// The next state, with its number and until when it is of use.
