@@ -31,14 +31,14 @@ const KINDS = [
 
 /** One that runs. */
 export class Browser {
-  static async start(kind) {
-    const server = await kind.type.launchServer(kind.options);
+  static async start(kind, more = {}) {
+    const server = await kind.type.launchServer({ ...kind.options, ...more });
     return Object.assign(new Browser(), { kind, server, inside: await kind.type.connect(server.wsEndpoint()) });
   }
 
   /** Another of its kind. */
-  another() {
-    return Browser.start(this.kind);
+  another(more) {
+    return Browser.start(this.kind, more);
   }
 
   /** Does it play nothing where there is no sound card? */

@@ -207,7 +207,7 @@ inEachBrowser((browser) => {
         for (const event of ["keydown", "keyup"])
           addEventListener(event, (one) => one.defaultPrevented || globalThis.led.push(`${event} ${one.key}`));
       });
-      for (const key of ["Slash", "Quote", "Alt", "F3", "F7", "F10"]) {
+      for (const key of ["Slash", "Quote", "Alt", "F3", "F6", "F7", "F10"]) {
         await page.keyboard.press(key);
         assert.ok(await page.evaluate(() => document.hasFocus()), key);
         const from = performance.now();
