@@ -1,5 +1,5 @@
 // The browsers that the console is tested in, by one interface: Playwright drives Chromium by its DevTools protocol, and Firefox as it is released
-// by WebDriver BiDi. Its release 1.65 asks Firefox 153 for something that that cannot do yet (emulation.setMediaFeaturesOverride); so it is 1.64.
+// by WebDriver BiDi. Playwright 1.65 asks for emulation.setMediaFeaturesOverride, which Firefox 153 has not; so it is 1.64.
 import { existsSync } from "node:fs";
 import { after, before, describe } from "node:test";
 import { chromium, firefox } from "playwright-core";

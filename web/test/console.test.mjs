@@ -83,6 +83,8 @@ inEachBrowser((browser) => {
     const session = await Session.start({ robot: ["--hold-to-run"] });
     try {
       const page = await open(browser(), session);
+      await page.evaluate(() => dispatchEvent(Object.assign(new Event("gamepadconnected"), { gamepad: { id: "odd pad", mapping: "" } })));
+      await shows(page, "#events", /knows no layout of odd pad/);
       const gamepad = (isThere, isHeld) =>
         page.evaluate(
           ([isThere, isHeld]) => {
