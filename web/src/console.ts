@@ -248,9 +248,12 @@ class Console {
   }
 }
 
-/** Firefox opens its menu by this key, asks something, or searches the page for what is typed: then Space would stop nothing. */
+/**
+ * A browser opens its menu by this key, asks something, leads to its address, or searches the page for what is typed: then Space would stop nothing.
+ * To load the page again, and for the whole display, F5 and F11 are the browser's.
+ */
 function leadsElsewhere(key: string): boolean {
-  return key.length === 1 || ["F3", "F7", "F10"].includes(key);
+  return key.length === 1 || (/^F\d+$/.test(key) && key !== "F5" && key !== "F11");
 }
 
 function isModified(event: KeyboardEvent): boolean {

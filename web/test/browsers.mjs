@@ -1,5 +1,5 @@
 // The browsers that the console is tested in, by one interface: Playwright drives Chromium by its DevTools protocol, and Firefox as it is released
-// by WebDriver BiDi.
+// by WebDriver BiDi. Playwright 1.65 asks for emulation.setMediaFeaturesOverride, which Firefox 153 has not; so it is 1.64.
 import { existsSync } from "node:fs";
 import { after, before, describe } from "node:test";
 import { chromium, firefox } from "playwright-core";
@@ -31,14 +31,14 @@ const KINDS = [
 
 /** One that runs. */
 export class Browser {
-  static async start(kind) {
-    const server = await kind.type.launchServer(kind.options);
+  static async start(kind, more = {}) {
+    const server = await kind.type.launchServer({ ...kind.options, ...more });
     return Object.assign(new Browser(), { kind, server, inside: await kind.type.connect(server.wsEndpoint()) });
   }
 
   /** Another of its kind. */
-  another() {
-    return Browser.start(this.kind);
+  another(more) {
+    return Browser.start(this.kind, more);
   }
 
   /** Does it play nothing where there is no sound card? */

@@ -83,6 +83,8 @@ inEachBrowser((browser) => {
     const session = await Session.start({ robot: ["--hold-to-run"] });
     try {
       const page = await open(browser(), session);
+      await page.evaluate(() => dispatchEvent(Object.assign(new Event("gamepadconnected"), { gamepad: { id: "odd pad", mapping: "" } })));
+      await shows(page, "#events", /knows no layout of odd pad/);
       const gamepad = (isThere, isHeld) =>
         page.evaluate(
           ([isThere, isHeld]) => {
@@ -207,7 +209,7 @@ inEachBrowser((browser) => {
         for (const event of ["keydown", "keyup"])
           addEventListener(event, (one) => one.defaultPrevented || globalThis.led.push(`${event} ${one.key}`));
       });
-      for (const key of ["Slash", "Quote", "Alt", "F3", "F7", "F10"]) {
+      for (const key of ["Slash", "Quote", "Alt", "F3", "F6", "F7", "F10"]) {
         await page.keyboard.press(key);
         assert.ok(await page.evaluate(() => document.hasFocus()), key);
         const from = performance.now();

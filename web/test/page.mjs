@@ -8,8 +8,8 @@ export const ATTEMPTS = 5;
 
 export const shows = (page, id, what) => until(async () => what.test(await page.textContent(id)), `${id} shows ${what}`);
 
-export async function open(browser, session, script = null) {
-  const page = await browser.page();
+export async function open(browser, session, script = null, options = {}) {
+  const page = await browser.page(options);
   if (script) await page.addInitScript(script);
   await page.goto(session.url);
   await shows(page, "#title", /127/);
