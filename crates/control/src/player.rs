@@ -199,8 +199,9 @@ mod tests {
         let counts = player.counts();
         assert_eq!((counts.superseded, counts.played + counts.superseded), (35, 300), "{counts:?}");
         let mut player = Player::new(HoldTarget::Fixed(MS * 5), MS);
-        [(20, 0), (60, 1), (60, 2)]
-            .map(|(now, made)| player.receive(at(now), at(made * 10), at(1_000), made));
+        for (now, made) in [(20, 0), (60, 1), (60, 2)] {
+            player.receive(at(now), at(made * 10), at(1_000), made);
+        }
         assert_eq!((player.play(at(60)), player.play(at(99))), (Some(2), None));
         player.receive(at(99), at(5), at(1_000), 9);
         assert_eq!((player.play(at(99)), player.counts().late, player.counts().superseded), (None, 1, 3));
