@@ -59,7 +59,6 @@ pub struct OperatorEnd {
     buffer: Option<Buffer>,
     /// Of [`Law::Oracle`], beside the hand.
     model: Option<Model>,
-    refused: u64,
 }
 
 impl OperatorEnd {
@@ -76,7 +75,6 @@ impl OperatorEnd {
             arriving: [0.0; 3],
             buffer: None,
             model: None,
-            refused: 0,
         }
     }
 
@@ -93,13 +91,13 @@ impl OperatorEnd {
 
     /// Messages and steps that were refused, for a number of theirs is not finite.
     pub const fn refused(&self) -> u64 {
-        self.refused
+        self.reserve.refused()
     }
 
     /// A message of the robot's end came. One that is no finite number is [refused](Self::refused), and one that is older than another
     /// changes nothing.
     pub fn receive(&mut self, message: &Message) {
-        if self.is_finite(message) && self.reserve.is_played(message) {
+        if self.reserve.is_played(message) {
             self.heard = Some(*message);
         }
     }
@@ -107,17 +105,7 @@ impl OperatorEnd {
     /// A message came whose signals are [played](crate::Player) later: its energy counts at once. False, and [refused](Self::refused): it
     /// is no finite number, and not to be played.
     pub fn tell(&mut self, message: &Message) -> bool {
-        let is_finite = self.is_finite(message);
-        if is_finite {
-            self.reserve.tell(message);
-        }
-        is_finite
-    }
-
-    fn is_finite(&mut self, message: &Message) -> bool {
-        let is_finite = message.is_finite();
-        self.refused += u64::from(!is_finite);
-        is_finite
+        self.reserve.tell(message)
     }
 
     /// Motion begins anew, perhaps with another robot: no wave is stored, and the books of energy start from the reserve and from the
@@ -156,7 +144,8 @@ impl OperatorEnd {
         if output.message.is_finite() {
             return Some(output);
         }
-        *self = Self { refused: before.refused + 1, ..before };
+        *self = before;
+        self.reserve.refuse();
         None
     }
 

@@ -19,7 +19,6 @@ use taut_core::{DropCause, Duration, HoldTarget, JitterBuffer, Played, Time};
 /// ```
 #[derive(Clone, Debug)]
 pub struct Player<T> {
-    target: HoldTarget,
     buffer: JitterBuffer<Held<T>>,
     period: Duration,
     /// Came late, and is the newest.
@@ -60,22 +59,13 @@ const HELD: usize = 4_096;
 
 impl<T: Copy> Player<T> {
     /// Asked every `period` what is due.
-    pub const fn new(target: HoldTarget, period: Duration) -> Self {
+    pub fn new(target: HoldTarget, period: Duration) -> Self {
         Self {
-            target,
             buffer: JitterBuffer::new(target, HELD),
             period,
             due: None,
             played: None,
-            counts: PlayerCounts {
-                played: 0,
-                late: 0,
-                superseded: 0,
-                duplicate: 0,
-                expired: 0,
-                overflow: 0,
-                cleared: 0,
-            },
+            counts: PlayerCounts::default(),
         }
     }
 
@@ -144,11 +134,6 @@ impl<T: Copy> Player<T> {
     /// How long one that took the shortest way lately is held now.
     pub fn hold(&self) -> Duration {
         self.buffer.target()
-    }
-
-    /// By which it is held.
-    pub const fn target(&self) -> HoldTarget {
-        self.target
     }
 
     /// So far.

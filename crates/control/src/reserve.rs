@@ -15,12 +15,14 @@ pub(crate) struct Reserve {
     played: f64,
     /// Put in here, J.
     put_in: f64,
+    /// Messages and steps of which a number is not finite: they change nothing here.
+    refused: u64,
 }
 
 impl Reserve {
     /// So many joules to begin with.
     pub(crate) const fn new(initial: f64) -> Self {
-        Self { initial, left: initial, told: None, played: 0.0, put_in: 0.0 }
+        Self { initial, left: initial, told: None, played: 0.0, put_in: 0.0, refused: 0 }
     }
 
     /// The books begin anew: what the other end says next is where its account begins. An end that was started again counts from 0.
@@ -28,8 +30,12 @@ impl Reserve {
         (self.left, self.told) = (self.initial, None);
     }
 
-    /// The other end says what it put in: that counts at once.
-    pub(crate) fn tell(&mut self, message: &Message) {
+    /// The other end says what it put in: that counts at once. False: a number is not finite, and it is [refused](Self::refused).
+    pub(crate) fn tell(&mut self, message: &Message) -> bool {
+        if !message.is_finite() {
+            self.refuse();
+            return false;
+        }
         let told = match self.told {
             Some(told) => told,
             None => {
@@ -38,12 +44,22 @@ impl Reserve {
             }
         };
         self.told = Some(told.max(message.energy));
+        true
+    }
+
+    /// A message or a step is refused, for a number is not finite.
+    pub(crate) const fn refuse(&mut self) {
+        self.refused += 1;
+    }
+
+    /// So many were.
+    pub(crate) const fn refused(&self) -> u64 {
+        self.refused
     }
 
     /// The signals of a message are played. Is it at least as new as all before it?
     pub(crate) fn is_played(&mut self, message: &Message) -> bool {
-        self.tell(message);
-        let is_new = message.energy >= self.played;
+        let is_new = self.tell(message) && message.energy >= self.played;
         if is_new {
             self.left = (self.left + message.energy - self.played).min(2.0 * self.initial);
             self.played = message.energy;

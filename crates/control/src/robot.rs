@@ -53,7 +53,6 @@ pub struct RobotEnd {
     arrived: Option<Vector>,
     pushed: Vector,
     limited: u64,
-    refused: u64,
 }
 
 impl RobotEnd {
@@ -70,7 +69,6 @@ impl RobotEnd {
             arrived: None,
             pushed: [0.0; 3],
             limited: 0,
-            refused: 0,
         }
     }
 
@@ -91,13 +89,13 @@ impl RobotEnd {
 
     /// Messages and steps that were refused, for a number of theirs is not finite.
     pub const fn refused(&self) -> u64 {
-        self.refused
+        self.reserve.refused()
     }
 
     /// A message of the operator's end came. One that is no finite number is [refused](Self::refused), and one that is older than another
     /// changes nothing.
     pub fn receive(&mut self, message: &Message) {
-        if self.is_finite(message) && self.reserve.is_played(message) {
+        if self.reserve.is_played(message) {
             self.heard = Some(*message);
         }
     }
@@ -105,17 +103,7 @@ impl RobotEnd {
     /// A message came whose signals are [played](crate::Player) later: its energy counts at once. False, and [refused](Self::refused): it
     /// is no finite number, and not to be played.
     pub fn tell(&mut self, message: &Message) -> bool {
-        let is_finite = self.is_finite(message);
-        if is_finite {
-            self.reserve.tell(message);
-        }
-        is_finite
-    }
-
-    fn is_finite(&mut self, message: &Message) -> bool {
-        let is_finite = message.is_finite();
-        self.refused += u64::from(!is_finite);
-        is_finite
+        self.reserve.tell(message)
     }
 
     /// The arm stopped by itself, or motion begins anew, perhaps with another operator: no wave is stored, the next reference begins
@@ -149,7 +137,8 @@ impl RobotEnd {
         if output.is_finite() {
             return Some(output);
         }
-        *self = Self { refused: before.refused + 1, ..before };
+        *self = before;
+        self.reserve.refuse();
         None
     }
 
