@@ -71,13 +71,13 @@ demo: ## Build the lab alone, simulate one session on a shared link, write the r
 
 test: ## All that CI runs: lint, tests, doc tests, links and examples in the documentation, the fuzz corpus
 	$(call need,$(TEST_NEEDS))
-	@# Tests are linted while they are compiled.
-	@$(CLIPPY) $(MAKE) --no-print-directory lint TESTS=later
 	@# An independent QUIC peer, if it can be had; the tests say when it is missing.
 	@test -x "$(INTEROP)/bin/python" && "$(INTEROP)/bin/python" -c 'import aioquic' 2>/dev/null || \
 		{ python3 -m venv "$(INTEROP)" && "$(INTEROP)/bin/pip" install -q aioquic==1.7.2; } || \
 		echo "make: aioquic could not be installed (python3-venv and a network are needed): QUIC is not tested with it" >&2
-	$(CLIPPY) RUSTC_WORKSPACE_WRAPPER=$(CURDIR)/.ci/rustc .ci/tests --workspace --features taut/stream
+	@# Tests are linted while they are compiled, the rest while they wait.
+	$(CLIPPY) RUSTC_WORKSPACE_WRAPPER=$(CURDIR)/.ci/rustc TAUT_BESIDE="$(MAKE) --no-print-directory lint TESTS=later" \
+		.ci/tests --workspace --features taut/stream
 	.ci/docs
 	.ci/stats
 	@echo "make test: all is well"

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::sessions::{Running, alone, signal};
+use crate::sessions::{Running, beside_others, signal};
 use crate::world::World;
 
 /// A robot that may fail, and an operator that moves it and sees what becomes of it.
@@ -132,7 +132,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 #[test]
 fn no_output_ends_or_holds_up_a_session_however_it_fails() {
-    let _alone = alone();
+    let _beside = beside_others();
     for (name, redirections) in [
         ("out-full-disk", "> /dev/full"),
         ("err-full-disk", "2> /dev/full"),
@@ -165,7 +165,7 @@ fn no_output_ends_or_holds_up_a_session_however_it_fails() {
 
 #[test]
 fn what_a_slow_reader_misses_is_said_as_soon_as_it_reads() {
-    let _alone = alone();
+    let _beside = beside_others();
     let mut scene = Scene::robot("slow-reader", "--every 1ms", |command| {
         command.stdout(Stdio::piped());
     });
@@ -181,7 +181,7 @@ fn what_a_slow_reader_misses_is_said_as_soon_as_it_reads() {
 
 #[test]
 fn whatever_goes_wrong_with_the_button_at_the_robot_stops_it() {
-    let _alone = alone();
+    let _beside = beside_others();
     for (name, bytes) in [
         ("no-text", &b"\xff"[..]),
         ("unknown", b"E\n"),
@@ -204,7 +204,7 @@ fn whatever_goes_wrong_with_the_button_at_the_robot_stops_it() {
 
 #[test]
 fn the_words_of_the_button_at_the_robot_stop_it_and_let_go() {
-    let _alone = alone();
+    let _beside = beside_others();
     let mut scene = Scene::robot("words", "--commands", |_| {});
     let mut operator = scene.operator("", "resumed");
     scene.robot.stdin().write_all(b"h\nstop\n").unwrap();
@@ -217,7 +217,7 @@ fn the_words_of_the_button_at_the_robot_stop_it_and_let_go() {
 
 #[test]
 fn a_cut_cable_stops_the_robot_for_good_and_its_process_goes_on() {
-    let _alone = alone();
+    let _beside = beside_others();
     let mut scene = Scene::robot("cut", "--commands", |_| {});
     let mut operator = scene.operator("", "resumed");
     drop(scene.robot.0.stdin.take());
@@ -234,7 +234,7 @@ fn a_cut_cable_stops_the_robot_for_good_and_its_process_goes_on() {
 
 #[test]
 fn a_heartbeat_of_the_button_that_stays_out_stops_the_robot() {
-    let _alone = alone();
+    let _beside = beside_others();
     let mut scene = Scene::robot("heartbeat", "--commands --button-heartbeat 3s", |_| {});
     let mut stdin = scene.robot.0.stdin.take().unwrap();
     let (beats, stopped) = channel::<()>();
@@ -255,7 +255,7 @@ fn a_heartbeat_of_the_button_that_stays_out_stops_the_robot() {
 
 #[test]
 fn a_stop_overtakes_releases_that_wait_and_none_of_them_undoes_it() {
-    let _alone = alone();
+    let _beside = beside_others();
     let mut scene = Scene::robot("flood", "--commands", |_| {});
     let mut operator = scene.operator("", "resumed");
     let flood = "r\n".repeat(20_000) + "e\n";
@@ -267,7 +267,7 @@ fn a_stop_overtakes_releases_that_wait_and_none_of_them_undoes_it() {
 
 #[test]
 fn whatever_goes_wrong_with_the_operators_button_stops_the_robot() {
-    let _alone = alone();
+    let _beside = beside_others();
     let scene = Scene::robot("operator", "", |_| {});
     for bytes in [&b"\xff\n"[..], b"E\n", b"\n", b"stop\n"] {
         let mut operator = moving_after_a_stop(&scene);
@@ -304,7 +304,7 @@ fn moving_after_a_stop(scene: &Scene) -> Running {
 
 #[test]
 fn every_signal_that_can_be_caught_stops_the_robot_and_ends_it_well() {
-    let _alone = alone();
+    let _beside = beside_others();
     for name in ["HUP", "QUIT", "USR1", "ALRM", "TSTP", "ABRT", "XCPU", "IO", "40"] {
         let mut scene = Scene::robot(&format!("signal-{name}"), "", |_| {});
         let mut operator = scene.operator("", "resumed");
@@ -321,7 +321,7 @@ fn every_signal_that_can_be_caught_stops_the_robot_and_ends_it_well() {
 
 #[test]
 fn a_terminal_that_is_closed_ends_the_robot_with_a_goodbye() {
-    let _alone = alone();
+    let _beside = beside_others();
     if Command::new("script").arg("--version").output().is_err() {
         println!("skipped: there is no script(1)");
         return;
@@ -341,7 +341,7 @@ fn a_terminal_that_is_closed_ends_the_robot_with_a_goodbye() {
 
 #[test]
 fn a_watchdog_device_is_fed_while_the_session_turns_and_told_of_a_clean_end_only() {
-    let _alone = alone();
+    let _beside = beside_others();
     for (name, ends_well) in [("watchdog", true), ("watchdog-killed", false)] {
         let world = World::new(&format!("fault-fifo-{name}"));
         let fifo = world.path("fifo");
@@ -377,7 +377,7 @@ fn a_watchdog_device_is_fed_while_the_session_turns_and_told_of_a_clean_end_only
 
 #[test]
 fn a_service_manager_is_told_of_start_turns_and_end() {
-    let _alone = alone();
+    let _beside = beside_others();
     let name = format!("taut-fault-{}", std::process::id());
     let path = World::new("fault-notify-socket").path("socket");
     let sockets = [

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 use taut_netlab::Namespace;
 
-use crate::sessions::alone;
+use crate::sessions::{alone, beside_one};
 use crate::world::World;
 
 const TRANSPORTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/transports.toml");
@@ -40,7 +40,7 @@ fn every_transport_carries_a_session_for_real_beside_its_twin() {
     if !possible() {
         return;
     }
-    let _alone = alone();
+    let _beside = beside_one();
     let world = World::new("real");
     let short = "--set messages=400 --set duration=1s --set drain=2s";
     let arguments = format!("run {TRANSPORTS} --real --only condition=baseline {short} --json --out out -q");
@@ -85,7 +85,7 @@ fn a_session_goes_over_several_paths_for_real_beside_its_twin() {
     if !possible() {
         return;
     }
-    let _alone = alone();
+    let _beside = beside_one();
     let world = World::new("real-paths");
     let short = "--set messages=400 --set duration=1s --set drain=2s";
     let ended = world.taut(&format!(
@@ -124,7 +124,7 @@ fn commands_are_a_session_over_several_paths_for_real_beside_its_twin() {
     if !possible() {
         return;
     }
-    let _alone = alone();
+    let _beside = beside_one();
     let world = World::new("real-commands");
     let protocols = "protocol=every path,protocol=deadline,protocol=MPQUIC copies,condition=comes back";
     let ended = world
@@ -152,7 +152,7 @@ fn a_session_of_media_shares_a_link_with_tcp_for_real_and_each_medium_has_its_tw
     if !possible() {
         return;
     }
-    let _alone = alone();
+    let _beside = beside_one();
     let world = World::new("real-media");
     let ended = world.taut(&format!(
         "run {SHARED_LINK} --real --json -q --set duration=2s --set warmup=500ms --set drain=500ms"
@@ -180,7 +180,7 @@ fn an_interrupted_run_leaves_no_namespace() {
     if !possible() {
         return;
     }
-    let _alone = alone();
+    let _beside = beside_one();
     let world = World::new("real-interrupted");
     let arguments =
         format!("run {TRANSPORTS} --real --only transport=UDP,condition=low --alone --out out -q");
@@ -226,7 +226,7 @@ fn a_variant_that_real_sockets_cannot_run_is_left_out_with_a_line() {
     if !possible() {
         return;
     }
-    let _alone = alone();
+    let _beside = beside_one();
     let world = World::new("real-left-out");
     let link =
         |name: &str| format!("[links.{name}]\nbetween = [\"a\", \"b\"]\nchain = [{{ delay = \"4ms\" }}]\n");
