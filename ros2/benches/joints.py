@@ -3,8 +3,12 @@
 Two processes, neither of them of taut, write joint states to each other a thousand times a second, each with the time at which it was written. In turn they do
 so in one domain, and in two with a bridge beside each and a session between the bridges; then both once more while two more processes pass a
 camera's frames of 1 MB the same way, ten a second. A message took from before it was written until it was handed to the other process's callback. Figures
-are medians of the rounds, counts are sums. Peers are Eclipse Cyclone DDS, and zenoh-ros2-sdk with a router in this process. Everything runs in a network
-namespace of its own, which needs root.
+are medians of the rounds, counts are sums. Peers are Eclipse Cyclone DDS, and zenoh-ros2-sdk with a router in this process.
+
+Two more tell what is not the bridge's. Joints in one domain while the camera alone passes the bridges: as many programs want the same processors, and no
+joint state passes what the camera does. And, by zenoh, joints in one domain by the router, of which they are clients, instead of directly.
+
+Everything runs in a network namespace of its own, which needs root.
 """
 
 import argparse
@@ -24,7 +28,7 @@ NAMES = [f"joint{number}" for number in range(7)]
 FRAME, FRAMES = 1_000_000, 10
 JOINTS, IMAGE = "sensor_msgs/msg/JointState", "sensor_msgs/msg/CompressedImage"
 ROUTE = '[[route]]\ntopic = "{topic}"\ntype = "{kind}"\ndirection = "{direction}"\nkeep = "{keep}"\n'
-DIRECT = 3  # A domain that has no bridge.
+DIRECT, ROUTED = 3, 4  # Domains that have no bridge.
 
 
 class Dds:
@@ -119,9 +123,9 @@ def peer(backend, domain, writes, reads, kind):
 
 
 class Peer:
-    def __init__(self, *words):
+    def __init__(self, *words, **env):
         command = [sys.executable, __file__, "--peer", *map(str, words)]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=os.environ | env)
 
     def ready(self):
         line = self.process.stdout.readline()
@@ -214,17 +218,22 @@ def bench(backend, asked):
             "direct camera": [Peer(backend, DIRECT, "/camera", "-", IMAGE), Peer(backend, DIRECT, "-", "/camera", IMAGE)],
             "bridge camera": [Peer(backend, 1, "/camera", "-", IMAGE), Peer(backend, 2, "-", "/camera", IMAGE)],
         }
+        # What is measured, and of which groups.
+        turns = {"direct": ("direct", None), "direct, camera": ("direct", "direct camera"), "bridge": ("bridge", None)}
+        turns |= {"bridge, camera": ("bridge", "bridge camera"), "direct, bridge's camera": ("direct", "bridge camera")}
+        if backend == "zenoh":
+            client = {"ZENOH_CONFIG_OVERRIDE": 'mode="client"'}
+            groups["routed"] = [Peer(backend, ROUTED, "/up", "/down", JOINTS, **client), Peer(backend, ROUTED, "/down", "/up", JOINTS, **client)]
+            turns["by the router"] = ("routed", None)
         rounds = {}
         try:
             for one in sum(groups.values(), []):
                 one.ready()
-            for way in ("direct", "bridge"):
-                measured(*groups[way], 1, groups[f"{way} camera"])  # The first messages open the ways.
+            for joints, camera in turns.values():
+                measured(*groups[joints], 1, groups.get(camera))  # The first messages open the ways.
             for _ in range(asked.rounds):
-                for way in ("direct", "bridge"):
-                    for camera in (None, groups[f"{way} camera"]):
-                        name = f"{way}, camera" if camera else way
-                        rounds.setdefault(name, []).append(measured(*groups[way], asked.seconds, camera))
+                for name, (joints, camera) in turns.items():
+                    rounds.setdefault(name, []).append(measured(*groups[joints], asked.seconds, groups.get(camera)))
             became = fates(robot, operator, said)
         finally:
             for one in sum(groups.values(), []):
@@ -254,11 +263,13 @@ def main(asked):
             continue
         print(f"{backend}, {asked.keep}: {asked.rounds} rounds of {asked.seconds:g} s, ms")
         for name, one in found.items():
-            print(f"  {name:24} lost {one['lost']:4}  p50 {one['p50']:.3f}  p99 {one['p99']:.3f}")
+            print(f"  {name:31} lost {one['lost']:4}  p50 {one['p50']:.3f}  p99 {one['p99']:.3f}")
         for stream in ("there", "back"):
             added = found[f"bridge: {stream}"]["p50"] - found[f"direct: {stream}"]["p50"]
-            moved = {way: found[f"{way}, camera: {stream}"]["p99"] - found[f"{way}: {stream}"]["p99"] for way in ("bridge", "direct")}
-            print(f"  {stream}: the bridge adds {added:.3f} at p50; a camera {moved['bridge']:+.3f} at its p99, {moved['direct']:+.3f} without a bridge")
+            moves = lambda beside, alone: found[f"{beside}: {stream}"]["p99"] - found[f"{alone}: {stream}"]["p99"]  # noqa: B023, E731
+            moved = [moves("bridge, camera", "bridge"), moves("direct, bridge's camera", "direct"), moves("direct, camera", "direct")]
+            told = "the bridge adds {:.3f} at p50; a camera {:+.3f} at its p99, {:+.3f} where it alone passes bridges, {:+.3f} without any"
+            print(f"  {stream}: {told.format(added, *moved)}")
         print(f"  {json.dumps(became)}", flush=True)
 
 

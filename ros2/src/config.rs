@@ -229,7 +229,7 @@ fn backend(
         }
         (BackendName::Dds, _, Some(_)) => Err("`router` is of zenoh: say `backend = \"zenoh\"`".into()),
         (BackendName::Zenoh, Some(_), _) => {
-            Err("`interfaces` are DDS's; zenoh speaks with its `router` alone".into())
+            Err("`interfaces` are DDS's; zenoh is found by its `router`".into())
         }
         (BackendName::Zenoh, None, router) => {
             Ok(Backend::Zenoh(router.unwrap_or_else(|| "tcp/127.0.0.1:7447".to_owned())))

@@ -1,7 +1,8 @@
-//! ROS 2 as `rmw_zenoh` speaks it over a zenoh router: key expressions, attachments and liveliness tokens (its `docs/design.md`), payloads
+//! ROS 2 as `rmw_zenoh` speaks it, found by a zenoh router: key expressions, attachments and liveliness tokens (its `docs/design.md`), payloads
 //! opaque. There is no quality of service that peers could disagree on.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -178,7 +179,7 @@ fn fits(expected: &str, found: &str) -> bool {
     found == expected || found == UNSUPPORTED
 }
 
-/// A session with the router.
+/// A session with the router, and with the peers that it tells of.
 pub(crate) struct Participant {
     session: Session,
     domain: u16,
@@ -188,21 +189,42 @@ pub(crate) struct Participant {
     node: LivelinessToken,
 }
 
+/// Does this endpoint, such as `tcp/127.0.0.1:7447`, lead to this host?
+fn is_local(endpoint: &str) -> bool {
+    let address = endpoint.split_once('/').map_or(endpoint, |(_, address)| address);
+    let host = address.split(['#', '?']).next().and_then(|address| address.rsplit_once(':'));
+    let host = host.map_or(address, |(host, _)| host).trim_matches(['[', ']']);
+    host == "localhost" || host.parse().is_ok_and(|host: IpAddr| host.is_loopback())
+}
+
+/// Where the router is of this host, its peers are, too: as a peer, messages go to them and come from them directly, and not by the router. A
+/// client of a router elsewhere speaks with nobody else. Neither listens anywhere.
+fn settings(router: &str) -> Vec<(&'static str, String)> {
+    let is_local = is_local(router);
+    let mut settings = vec![
+        ("mode", serde_json::json!(if is_local { "peer" } else { "client" })),
+        ("connect/endpoints", serde_json::json!([router])),
+        ("connect/timeout_ms", serde_json::json!(0)),
+        ("connect/exit_on_failure", serde_json::json!(true)),
+        ("listen/endpoints", serde_json::json!([])),
+        ("scouting/multicast/enabled", serde_json::json!(false)),
+        ("scouting/gossip/enabled", serde_json::json!(is_local)),
+    ];
+    if is_local {
+        // Nobody can begin with one who listens nowhere: it always begins itself.
+        settings.push(("scouting/gossip/autoconnect", serde_json::json!({ "peer": ["router", "peer"] })));
+        settings.push(("scouting/gossip/autoconnect_strategy", serde_json::json!({ "peer": "always" })));
+    }
+    settings.into_iter().map(|(key, value)| (key, value.to_string())).collect()
+}
+
 impl Participant {
     /// # Errors
     /// When no router answers.
     pub(crate) fn new(domain: u16, router: &str) -> Result<Self, String> {
         let mut config = zenoh::Config::default();
-        let endpoints = serde_json::json!([router]).to_string();
-        let settings = [
-            ("mode", "\"client\""),
-            ("connect/endpoints", &endpoints),
-            ("listen/endpoints", "[]"),
-            ("scouting/multicast/enabled", "false"),
-            ("scouting/gossip/enabled", "false"),
-        ];
-        for (key, value) in settings {
-            config.insert_json5(key, value).map_err(failed)?;
+        for (key, value) in settings(router) {
+            config.insert_json5(key, &value).map_err(failed)?;
         }
         let session = zenoh::open(config).wait().map_err(|error| {
             let what = "start one (`ros2 run rmw_zenoh_cpp rmw_zenohd`), or correct `router`";
@@ -223,7 +245,16 @@ impl Participant {
         let hash = type_hash::of(kind);
         let entity = self.ends.len() as u32 + 1;
         let (topic, kind) = (topic.to_owned(), type_name(kind));
-        let mut end = End { topic, kind, qos, entity, hash: hash.clone(), spoken: Vec::new(), tokens: Vec::new(), outlet };
+        let mut end = End {
+            topic,
+            kind,
+            qos,
+            entity,
+            hash: hash.clone(),
+            spoken: Vec::new(),
+            tokens: Vec::new(),
+            outlet,
+        };
         if let Some(hash) = hash {
             end.declare(&self.session, self.domain, &hash)?;
         }
@@ -334,6 +365,20 @@ mod tests {
         assert_eq!((&*peer.kind, &*peer.hash), ("std_msgs::msg::dds_::String_", "RIHS01_df"));
         assert_eq!(Peer::read("@ros2_lv/2/aac3/0/0/NN/%/%/listener"), None);
         assert_eq!(Peer::read(&token.replace("MS", "SS")), None);
+    }
+
+    #[test]
+    fn peers_are_met_directly_where_the_router_is_of_this_host_and_nowhere_else() {
+        for local in
+            ["tcp/127.0.0.1:7447", "tcp/localhost:7447", "tcp/[::1]:7447", "tcp/127.0.0.2:7447#iface=lo"]
+        {
+            assert!(settings(local).contains(&("mode", "\"peer\"".to_owned())), "{local}");
+        }
+        for other in ["tcp/10.0.0.2:7447", "tcp/robot.local:7447", "tcp/[fe80::1]:7447"] {
+            let settings = settings(other);
+            assert!(settings.contains(&("mode", "\"client\"".to_owned())), "{other}");
+            assert!(settings.contains(&("scouting/gossip/enabled", "false".to_owned())), "{other}");
+        }
     }
 
     #[test]

@@ -1,9 +1,10 @@
 """What zenoh alone has: hashes of types, computed or learned."""
 import json
+import time
 
 import pytest
-from messages import Time, TimeReference, stamped
-from test_topics import comes_to_rest, moving, until
+from messages import Time, TimeReference, Twist, TwistStamped, Vector3, stamped
+from test_topics import BASE, comes_to_rest, moving, until
 
 ROUTE = '[[route]]\ntopic = "/t{at}"\ntype = "{kind}"\ndirection = "{direction}"\n'
 KNOWN = """
@@ -44,12 +45,18 @@ def test_the_hash_of_another_type_is_learned(ros, bridges):
     assert hashes == {robot.publisher.type_hash}
 
 
+def listens_at_the_router(ros, hash_, heard):
+    """A subscriber that is the router's own program: nobody meets it but by the router."""
+    topic, kind = "%cmd_vel", "geometry_msgs::msg::dds_::TwistStamped_"
+    subscriber = ros.router.declare_subscriber(f"1/cmd_vel/{kind}/{hash_}", heard.append)
+    token = f"@ros2_lv/1/{ros.router.zid()}/0/9/MS/%/%/echo/{topic}/{kind}/{hash_}/::,10:,:,:,,"
+    return ros.router.liveliness().declare_token(token), subscriber
+
+
 def test_a_subscriber_of_a_distribution_without_hashes_takes_the_topic_from_nobody(ros, bridges):
     robot, _, told, drive = moving(ros, bridges)
-    heard, key = [], "1/cmd_vel/geometry_msgs::msg::dds_::TwistStamped_/TypeHashNotSupported"
-    session, (topic, kind, hash_) = ros.router, ("%cmd_vel", *key.split("/")[2:])
-    subscriber = session.declare_subscriber(key, heard.append)
-    token = session.liveliness().declare_token(f"@ros2_lv/1/{session.zid()}/0/9/MS/%/%/echo/{topic}/{kind}/{hash_}/::,10:,:,:,,")
+    heard = []
+    token, subscriber = listens_at_the_router(ros, "TypeHashNotSupported", heard)
 
     def both_hear():
         drive()
@@ -62,13 +69,21 @@ def test_a_subscriber_of_a_distribution_without_hashes_takes_the_topic_from_nobo
     comes_to_rest(told)
 
 
-def test_a_router_that_ends_stops_the_base(ros, bridges):
-    robot, _, _, drive = moving(ros, bridges)
+def test_a_router_that_ends_stops_a_base_that_was_met_by_it(ros, bridges):
+    from rosbags.typesys import Stores, get_typestore
+
+    robot, operator = bridges(BASE)
+    heard, hand = [], ros.writer(2, "/cmd_vel", TwistStamped)
+    hash_ = get_typestore(Stores.ROS2_JAZZY).hash_rihs01("geometry_msgs/msg/TwistStamped")
+    _ends = listens_at_the_router(ros, hash_, heard)
+    until("topics match", hand.has_peer)
+    speed = TwistStamped(stamped(frame="base"), Twist(Vector3(1.0, 0.0, 0.0), Vector3(0.0, 0.0, 0.0)))
+    until("the base is driven", lambda: (operator.tell("resume"), hand.write(speed), heard)[2])
     ros.router.close()
     stopped = []
 
     def stops():
-        drive()
+        hand.write(speed)
         while not robot.lines.empty():
             line = json.loads(robot.lines.get())
             stopped.extend([line] if line["event"] == "stopped" else [])
@@ -76,5 +91,26 @@ def test_a_router_that_ends_stops_the_base(ros, bridges):
 
     try:
         until("the robot's bridge stops", stops)
+    finally:
+        ros.router = ros.open_router()
+
+
+def test_a_base_that_was_met_directly_is_driven_without_the_router(ros, bridges):
+    _, operator, told, drive = moving(ros, bridges)
+    ros.router.close()
+    told.take(1024)
+    speeds = []
+
+    def goes_on():
+        # A host that is busy for as long as the watchdog waits stops it as ever.
+        operator.tell("resume")
+        for _ in range(20):
+            drive()
+            time.sleep(0.005)
+        speeds.extend(message.twist.linear.x for message in told.take(1024))
+        return sum(speed > 0.0 for speed in speeds) >= 200
+
+    try:
+        until("the base is driven", goes_on)
     finally:
         ros.router = ros.open_router()

@@ -80,7 +80,7 @@ impl Flight {
         // Somebody else's queue, as far as is known: what can wait competes there.
         let stands = measured.standing > SUSPICIOUS;
         let competes = now < self.retry;
-        if stands && !competes && self.room.may_fill(measured.arrived as f64) {
+        if stands && !competes && self.room.is_full(measured) {
             self.room.finds(now, measured.rate());
         }
         let was_limited = self.room.judge(stands, measured.base, competes);

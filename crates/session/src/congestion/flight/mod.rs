@@ -234,13 +234,13 @@ impl Flight {
         self.untold = untold;
         let admitted = self.opens_for_more(untold).is_some_and(|opens| now >= opens);
         self.round.limited |= !admitted;
-        self.room.limited |= !admitted;
+        self.room.asked(now, admitted);
         admitted
     }
 
     /// Nothing waits that can.
     pub(in crate::congestion) fn ran_dry(&mut self) {
-        self.room.is_dry = true;
+        self.room.ran_dry();
     }
 
     /// When a window lets the next state go.

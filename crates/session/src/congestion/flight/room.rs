@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use taut_core::{Duration, Time};
 
 use super::super::{Arrived, Untold};
+use super::round::Measured;
 
 /// How fast messages go that can wait, and when the next frame may.
 ///
@@ -25,12 +26,14 @@ pub(super) struct Room {
     /// What was sent until here was sent at another pace, or before what can wait went without a pause.
     from: u64,
     /// Nothing waits any more; where what can wait went on after that, of what is under way.
-    pub(super) is_dry: bool,
+    is_dry: bool,
     bursts: VecDeque<u64>,
     /// Bytes under way, beside others.
     size: Option<f64>,
-    /// It held something back in this round.
-    pub(super) limited: bool,
+    /// It held something back in this round, for so long in all, and since then.
+    limited: bool,
+    held: Duration,
+    held_since: Option<Time>,
     /// What was sent until here was sent before it shrank.
     shrunk: u64,
     slowed: u64,
@@ -126,6 +129,8 @@ impl Default for Room {
             bursts: VecDeque::new(),
             size: None,
             limited: false,
+            held: Duration::ZERO,
+            held_since: None,
             shrunk: 0,
             slowed: 0,
             loss: 0.0,
@@ -280,9 +285,26 @@ impl Room {
         (self.span, self.from) = (None, sent);
     }
 
-    /// So many bytes in a round, and nothing held back, fill no path.
-    pub(super) fn may_fill(&self, bytes: f64) -> bool {
-        self.limited || bytes >= INITIAL
+    /// Something waits that can: was it admitted?
+    pub(super) fn asked(&mut self, now: Time, admitted: bool) {
+        self.limited |= !admitted;
+        self.held += self.held_since.take().map_or(Duration::ZERO, |since| now.saturating_since(since));
+        self.held_since = (!admitted).then_some(now);
+    }
+
+    /// Nothing waits any more that can.
+    pub(super) fn ran_dry(&mut self) {
+        (self.is_dry, self.held_since) = (true, None);
+    }
+
+    /// Was what arrived in a round what the path carries? So many bytes, and nothing held back, fill no path. A queue has a frame in it, at least: a
+    /// host that is busy makes delays as well, and whatever little was sent meanwhile arrives. And what goes was held back for half of the time, or went
+    /// half as fast as it may.
+    pub(super) fn is_full(&self, round: &Measured) -> bool {
+        let (rate, bytes) = (round.rate(), round.arrived as f64);
+        let queues = rate * round.standing.as_secs_f64() >= round.frame;
+        let pushes = self.held * 2 >= round.length || self.pace.is_none_or(|pace| rate * 2.0 >= pace);
+        (self.limited || bytes >= INITIAL) && queues && pushes
     }
 
     /// So many bytes per second arrived while something waited: that is what the path carries.
@@ -330,6 +352,7 @@ impl Room {
     /// A round is over, in which so much waited; in a queue of others' it competes. Did it hold something back?
     pub(super) fn judge(&mut self, stands: bool, base: Duration, competes: bool) -> bool {
         let limited = std::mem::take(&mut self.limited);
+        self.held = Duration::ZERO;
         match (self.size, competes && stands) {
             (None, true) => self.begin_at(self.pace.unwrap_or_default() * base.as_secs_f64()),
             (Some(size), true) => self.size = Some(size + if limited { FRAME } else { 0.0 }),

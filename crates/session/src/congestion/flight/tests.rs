@@ -443,3 +443,56 @@ fn a_longer_path_that_takes_over_is_no_queue() {
     let [held_back, told] = [false, true].map(carried_over_the_longer_path);
     assert!(told >= 48_000 && held_back < told, "{told} B, {held_back} if nobody tells");
 }
+
+/// A camera beside joints at 1 kHz, all of which can wait, on a way of 0.1 ms. In the second second the host is busy: nothing is told within `late`, and of
+/// each tenth of a second no joints are made for `asleep`, and those come at once. Joints that go in it.
+fn joints_beside_a_busy_host(late: Duration, asleep: Duration) -> usize {
+    let mut flight = Flight::new(true, false);
+    let mut rng = Seed::new(1).stream("host");
+    let mut under_way = VecDeque::new();
+    let (mut bytes, mut made, mut joints, mut pictures, mut gone) = (0, 0, 0_u64, 0, 0);
+    for tick in 0..40_000_u64 {
+        let now = Time::ZERO + MS / 20 * tick;
+        while let Some((_, sent, place, frame)) =
+            under_way.pop_front_if(|due: &mut (Time, Time, u64, u64)| due.0 <= now)
+        {
+            bytes -= frame;
+            let there = Some((now - sent).as_nanos() as i64 - 1_000_000);
+            let arrived = Arrived { place, bytes: frame, sent, rtt: now - sent, there };
+            flight.acknowledged(now, &arrived, || None);
+        }
+        let sleeps = tick >= 20_000 && MS / 20 * (tick % 2_000) < asleep;
+        made += u64::from(tick.is_multiple_of(20));
+        joints += if sleeps { 0 } else { std::mem::take(&mut made) };
+        pictures += if tick.is_multiple_of(2_000) && tick < 20_000 { 300 } else { 0 };
+        let least = if tick < 20_000 { Duration::ZERO } else { late };
+        let untold = |bytes| Untold { bytes, told_after: MS * 2, told_bytes: 8_000 };
+        while joints + pictures > 0 && flight.admits_more(now, untold(bytes)) {
+            let frame = if joints > 0 { 400 } else { 1_000 };
+            let place = flight.sent(now, frame, true);
+            let told = now + MS / 10 + least + Duration::from_nanos(rng.below(least.as_nanos().max(1)));
+            let last = under_way.back().map_or(Time::ZERO, |last: &(Time, Time, u64, u64)| last.0);
+            under_way.push_back((told.max(last), now, place, frame));
+            gone += usize::from(joints > 0 && tick >= 20_000);
+            (bytes, pictures) = (bytes + frame, pictures - u64::from(joints == 0));
+            joints = joints.saturating_sub(1);
+        }
+        if joints + pictures == 0 {
+            flight.ran_dry();
+        }
+    }
+    gone
+}
+
+#[test]
+fn a_busy_host_is_no_narrow_path_for_the_little_that_goes_meanwhile() {
+    for late in [Duration::ZERO, MS * 3 / 2, MS * 4, MS * 10] {
+        for asleep in [0, 20, 50, 80] {
+            let gone = joints_beside_a_busy_host(late, MS * asleep);
+            assert!(
+                gone >= 990,
+                "{gone} of 1000 where nothing is told within {late}, asleep for {asleep} ms"
+            );
+        }
+    }
+}
