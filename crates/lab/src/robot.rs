@@ -394,4 +394,28 @@ mod tests {
         }
         assert!((robot.force()[0] + 8.0).abs() < 0.01, "75 N without a limit: {robot:?}");
     }
+
+    #[test]
+    fn an_arm_that_lags_and_rubs_keeps_its_limit_and_stands_where_it_is_held() {
+        let spec = ArmSpec { friction: 1.0, lag: MS * 2, force: Some(20.0), ..ArmSpec::default() };
+        let mut robot = SimulatedRobot::new(&Environment::Free, SimulatedRobot::REST).made(&spec);
+        for limit in [f64::INFINITY, 5.0] {
+            robot.limit_force(limit);
+            let most = limit.min(20.0);
+            for _ in 0..300 {
+                robot.follow([0.1, 0.1, 0.0], [0.0; 3]);
+                robot.step(MS);
+                assert!(norm(&robot.controller_force()) <= most * (1.0 + 1e-9), "{robot:?}");
+            }
+        }
+        robot.hold();
+        (0..2_000).for_each(|_| robot.step(MS));
+        let stands = robot.position();
+        (0..1_000).for_each(|_| robot.step(MS));
+        assert!(robot.position().iter().zip(stands).all(|(a, b)| (a - b).abs() < 1e-9), "{robot:?}");
+        // A pull of less than its friction does not move it.
+        robot.follow([stands[0] + 0.000_3, stands[1], stands[2]], [0.0; 3]);
+        (0..1_000).for_each(|_| robot.step(MS));
+        assert!((robot.position()[0] - stands[0]).abs() < 1e-9, "{robot:?}");
+    }
 }
