@@ -23,7 +23,7 @@ pub(crate) struct Arguments {
     /// Control laws, separated by commas: position_force, position_position, wave, tdpa, and oracle as a bound; all when nothing is said
     #[arg(long, value_delimiter = ',', value_name = "LAW,…")]
     law: Vec<LawSpec>,
-    /// Round trips of the network, separated by commas; whole milliseconds. Twelve from 1 to 300 ms when nothing is said, for `saving` four to 100 ms
+    /// Round trips of the network, separated by commas; whole milliseconds. Twelve from 1 to 300 ms when nothing is said, for `saving` four to 100 ms, for `parts` 10 ms
     #[arg(long, value_delimiter = ',', value_name = "TIME,…")]
     rtt: Vec<Duration>,
     /// Share of messages that is lost, each way, separated by commas; none when nothing is said
@@ -46,6 +46,8 @@ enum What {
     /// The stiffest wall that stays calm
     #[default]
     Calm,
+    /// The same of hands, devices and arms that differ in one thing each, to a tenth, beside what theory says of the worst grip
+    Parts,
     /// What the hand feels of free motion, foam, a spring and walls, from 0.5 to 10 Hz, beside what it would feel without delay
     Transparency,
     /// The fewest messages with which foam, spring and wall stay calm, and which of them are worth a copy; nothing is lost but by the copies' lines
@@ -57,6 +59,7 @@ impl What {
     const fn round_trips(self) -> &'static [u64] {
         match self {
             Self::Calm | Self::Transparency => &[1, 2, 4, 7, 10, 16, 25, 40, 66, 100, 160, 300],
+            Self::Parts => &[10],
             Self::Saving => &[4, 10, 40, 100],
         }
     }
@@ -68,6 +71,9 @@ const LONGEST: Duration = Duration::from_secs(1);
 pub(crate) fn map(arguments: &Arguments) -> Ended {
     if let Some(long) = arguments.rtt.iter().find(|rtt| **rtt > LONGEST) {
         return Err(format!("--rtt {long} is longer than {LONGEST}: nobody feels through that"));
+    }
+    if arguments.what == What::Parts && arguments.svg.is_some() {
+        return Err("parts draws no picture: leave out --svg".to_owned());
     }
     if arguments.what == What::Saving && (arguments.svg.is_some() || !arguments.loss.is_empty()) {
         return Err(
@@ -83,8 +89,10 @@ pub(crate) fn map(arguments: &Arguments) -> Ended {
     let bar = Bar::new("map", arguments.quiet);
     let progress = |done| bar.set(done);
     match arguments.what {
-        What::Calm => {
-            let found = Map { laws, round_trips, losses }.make(&progress).map_err(|e| e.to_string())?;
+        What::Calm | What::Parts => {
+            let parts = arguments.what == What::Parts;
+            let found =
+                Map { laws, round_trips, losses, parts }.make(&progress).map_err(|e| e.to_string())?;
             drop(bar);
             shown(arguments, &found, draws.then(|| map_figure(&found)), &map_text(&found))
         }

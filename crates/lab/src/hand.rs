@@ -3,6 +3,7 @@
 //! Position goes one way and force the other: the robot's servo follows the device, and the device pushes the hand with the
 //! force that the robot met (position–force control). It is transparent, and it is what a delay makes unstable first.
 
+use taut_agent::control::Motion;
 use taut_agent::{DeviceMessage, OperatorDevice, Sample};
 use taut_core::{Bitrate, Duration, Probability, Rng, Seed, Time};
 use taut_qos::touch::{Mass, Touch};
@@ -13,7 +14,9 @@ use crate::demo::operator::{Intention, Operator as Person};
 use crate::demo::plant::Body;
 use crate::generator::Generators;
 use crate::hold::{self, Transition};
-use crate::scenario::Teleop;
+use crate::mechanism::{self, Amplifier, Encoder};
+use crate::scenario::{DeviceSpec, Teleop};
+use crate::sines::Sines;
 
 /// An operator's hand and the device in it, which is stepped when it is asked.
 ///
@@ -33,7 +36,19 @@ pub struct SimulatedHand {
     /// What the device pushes the hand with, N; at most `limit`.
     force: Vector,
     limit: f64,
+    /// With the device.
     grip: Mass,
+    /// What becomes of it in a step: how many make a period, and how long each is, s.
+    held: Held,
+    amplifier: Amplifier,
+    encoder: Encoder,
+    /// What it read last.
+    read: Body,
+    /// Coulomb, N.
+    friction: f64,
+    /// Where it is led, and for how many periods it was.
+    led: Option<Sines>,
+    passed: u64,
     /// Between two samples.
     period: Duration,
     priority: Priority,
@@ -54,16 +69,39 @@ impl SimulatedHand {
     pub fn of_run(teleop: &Teleop, seed: Seed) -> Self {
         let hand = Self::of(intention(teleop, seed), seed, teleop.period, teleop.device_force);
         let generators = Generators::new(teleop, seed, Direction::ToRobot);
-        Self { high: teleop.high, grip: teleop.grip.mass(), generators, ..hand }
+        let DeviceSpec { mass, damping, friction, encoder, velocity_filter, lag } = teleop.device;
+        let held = teleop.grip.mass();
+        let grip = Mass { mass: held.mass + mass, damping: held.damping + damping, ..held };
+        let led = teleop.led.then(Sines::new);
+        let body = led.map_or(hand.body, |sines| body_of(&sines, 0.0));
+        let encoder = Encoder::new(encoder, velocity_filter, &body);
+        let hand = Self { body, read: body, led, held: Held::new(grip, teleop.period), ..hand };
+        Self {
+            high: teleop.high,
+            grip,
+            amplifier: Amplifier::new(lag),
+            encoder,
+            friction,
+            generators,
+            ..hand
+        }
     }
 
     fn of(intention: Intention, seed: Seed, period: Duration, limit: f64) -> Self {
+        let body = Body { position: intention.begins_at(), velocity: [0.0; 3] };
         Self {
-            body: Body { position: intention.begins_at(), velocity: [0.0; 3] },
+            body,
+            amplifier: Amplifier::new(Duration::ZERO),
+            encoder: Encoder::new(0.0, Duration::ZERO, &body),
+            read: body,
+            friction: 0.0,
+            led: None,
+            passed: 0,
             intention,
             force: [0.0; 3],
             limit,
             grip: Touch::HAND,
+            held: Held::new(Touch::HAND, period),
             period,
             priority: Priority::Normal,
             high: Probability::default(),
@@ -91,22 +129,67 @@ impl SimulatedHand {
         self.body.position
     }
 
+    /// What the hand is pushed with: an amplifier is on its way there.
+    fn pushes(&self) -> Vector {
+        if self.amplifier.is_immediate() { self.force } else { self.amplifier.force() }
+    }
+
     /// One period passes; how urgent the state after it is.
     fn pass(&mut self) -> Priority {
-        let Mass { mass, damping, stiffness } = self.grip;
-        let (steps, seconds) = hold::steps(self.period);
-        let held = Transition::new(stiffness / mass, damping / mass, seconds);
-        for _ in 0..steps {
-            let intent = self.intention.pass(seconds);
-            for axis in 0..3 {
-                let pull = stiffness * intent.position[axis] + damping * intent.velocity[axis];
-                let force = pull + intent.tremor[axis] + self.force[axis];
-                let (position, velocity) = (&mut self.body.position[axis], &mut self.body.velocity[axis]);
-                [*position, *velocity] = held.after(*position, *velocity, force / mass);
-            }
+        self.passed += 1;
+        match self.led {
+            Some(sines) => self.body = body_of(&sines, self.passed as f64 * self.period.as_secs_f64()),
+            None => self.move_freely(),
         }
+        self.read = self.encoder.read(&self.body, self.period.as_secs_f64());
         if self.high.sample(&mut self.priorities) { Priority::High } else { self.priority }
     }
+
+    fn move_freely(&mut self) {
+        let Mass { mass, damping, stiffness } = self.grip;
+        let Held { steps, seconds, transition: held } = self.held;
+        for _ in 0..steps {
+            let intent = self.intention.pass(seconds);
+            let pushed = self.amplifier.pass(&self.force, seconds);
+            let mut force: Vector = std::array::from_fn(|axis| {
+                let pull = stiffness * intent.position[axis] + damping * intent.velocity[axis];
+                pull + intent.tremor[axis] + pushed[axis]
+            });
+            let after = |body: &Body, axis: usize, force: f64| {
+                held.after(body.position[axis], body.velocity[axis], force / mass)
+            };
+            if self.friction > 0.0 {
+                let free = std::array::from_fn(|axis| after(&self.body, axis, force[axis])[1]);
+                let rubs = mechanism::friction(self.friction, mass, &held, &free);
+                force = std::array::from_fn(|axis| force[axis] + rubs[axis]);
+            }
+            for (axis, force) in force.into_iter().enumerate() {
+                let [position, velocity] = after(&self.body, axis, force);
+                (self.body.position[axis], self.body.velocity[axis]) = (position, velocity);
+            }
+        }
+    }
+}
+
+/// The motion of a grip over a period.
+#[derive(Clone, Copy)]
+struct Held {
+    steps: u64,
+    /// Of each, s.
+    seconds: f64,
+    transition: Transition,
+}
+
+impl Held {
+    fn new(Mass { mass, damping, stiffness }: Mass, period: Duration) -> Self {
+        let (steps, seconds) = hold::steps(period);
+        Self { steps, seconds, transition: Transition::new(stiffness / mass, damping / mass, seconds) }
+    }
+}
+
+fn body_of(sines: &Sines, seconds: f64) -> Body {
+    let Motion { position, velocity } = sines.at(seconds);
+    Body { position, velocity }
 }
 
 /// What the person of a run with this seed means to do.
@@ -129,9 +212,9 @@ impl OperatorDevice for SimulatedHand {
         let single = |vector: [f64; 3]| vector.map(|part| part as f32);
         let state = State {
             priority,
-            position: single(self.body.position),
-            velocity: single(self.body.velocity),
-            force: single(self.force),
+            position: single(self.read.position),
+            velocity: single(self.read.velocity),
+            force: single(self.pushes()),
             ..State::at(now)
         };
         Some(Sample { state, reading: self.readings })

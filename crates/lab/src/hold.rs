@@ -50,6 +50,11 @@ impl Transition {
         [&self.position, &self.velocity].map(|row| row[0] * position + row[1] * velocity + row[2] * u)
     }
 
+    /// What the velocity gains in the step for each unit of acceleration, s.
+    pub(crate) const fn per_acceleration(&self) -> f64 {
+        self.velocity[2]
+    }
+
     /// `next` times this; `last` is the corner of the third row: 1 of an exponential, 0 of what is summed for one.
     fn followed_by(&self, next: &Self, last: f64) -> Self {
         let row = |of: &[f64; 3]| {

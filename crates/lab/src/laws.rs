@@ -178,7 +178,12 @@ impl Touching {
             calm_to_n_m >= Some(stiffness) && map::is_calm_in_every_grip(teleop, line, [stiffness, damping])
         });
         let felt = |Touched { stiffness, damping }| {
-            let wall = Surface { stiffness: Some(stiffness), damping: Some(damping), friction: Some(0.0) };
+            let wall = Surface {
+                stiffness: Some(stiffness),
+                damping: Some(damping),
+                friction: Some(0.0),
+                hysteresis: None,
+            };
             let teleop = Teleop { environment: Environment::Wall(wall), ..teleop.clone() };
             transparency::slowly(&teleop, line)
         };

@@ -8,6 +8,7 @@ mod hold;
 pub mod job;
 pub mod laws;
 pub mod map;
+mod mechanism;
 mod metrics;
 mod pace;
 pub mod probe;
@@ -15,6 +16,7 @@ pub mod replayed;
 pub mod robot;
 pub mod run;
 pub mod saving;
+mod sines;
 pub mod traces;
 pub mod transparency;
 

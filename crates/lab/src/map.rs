@@ -3,14 +3,20 @@
 //! Hand and arm are coupled over a line of constant delay that loses messages by chance, without a transport: what is mapped is the law.
 //! The wall has [`DAMPING`], friction and tremor are off, and calm is what a run's verdict of touch says of one long rest. For each
 //! grip walls are tried from soft to stiff, each twice as stiff as the one before, until one rattles; between that and the last one that
-//! was calm the border is found by bisection. What is calm again beyond it does not count.
+//! was calm the border is found by bisection. What is calm again beyond it does not count. Calm is one thing, and another whether the hand feels what is: half
+//! of the arm's force and more. What the arm does not even press against is calm, and not felt.
+
+mod parts;
 
 use std::sync::{Mutex, PoisonError};
 
 use rayon::prelude::*;
 use taut_core::{Duration, Probability, Seed};
-use taut_qos::touch::{Mass, Surface as Touched, Touch};
-use taut_report::result::{MapGrip, MapPoint, MapResult};
+use taut_qos::rendering::Critical;
+use taut_qos::touch::{Mass, Touch};
+use taut_report::result::{MapCritical, MapGrip, MapPoint, MapResult};
+
+use self::parts::PARTS;
 
 use crate::run::line::{Line, touched};
 use crate::scenario::{Environment, LawSpec, Scenario, ScenarioError, Surface, Teleop};
@@ -41,6 +47,8 @@ pub struct Map {
     pub round_trips: Vec<Duration>,
     /// Of each message, each way.
     pub losses: Vec<Probability>,
+    /// Is it found for hands, devices and arms that differ in one thing each, to a tenth?
+    pub parts: bool,
 }
 
 /// How a border is looked for.
@@ -56,12 +64,16 @@ struct Search {
 
 impl Search {
     const EXACT: Self = Self { ratio: 2.0, precision: 0.01, rests: RESTS.len() };
+    /// Where there are many.
+    const NEAR: Self = Self { ratio: 4.0, precision: 0.1, rests: 2 };
     /// Where the answer is wanted soon.
     const ROUGH: Self = Self { ratio: 4.0, precision: 0.2, rests: 2 };
 }
 
 /// One law over one line.
 struct Cell {
+    made: Option<&'static str>,
+    search: Search,
     teleop: Teleop,
     line: Line,
     round_trip: Duration,
@@ -77,15 +89,18 @@ impl Map {
         let grips = Touch::GRIPS.len();
         let each = |number: usize| cells[number / grips].find(Touch::GRIPS[number % grips]);
         let found = on_all_cores(cells.len() * grips, progress, each);
+        let least = |grips: &[MapGrip], of: fn(&MapGrip) -> Option<f64>| {
+            let all = grips.iter().map(of);
+            all.min_by(|a, b| a.unwrap_or_default().total_cmp(&b.unwrap_or_default())).flatten()
+        };
         let point = |(cell, grips): (&Cell, &[MapGrip])| MapPoint {
+            made: cell.made.map(str::to_owned),
             law: cell.teleop.law.name().to_owned(),
             loss_percent: cell.line.loss.as_fraction() * 100.0,
             rtt_ms: cell.round_trip.as_millis_f64(),
-            calm_to_n_m: grips
-                .iter()
-                .map(|grip| grip.calm_to_n_m)
-                .min_by(|a, b| a.unwrap_or_default().total_cmp(&b.unwrap_or_default()))
-                .flatten(),
+            calm_to_n_m: least(grips, |grip| grip.calm_to_n_m),
+            felt_to_n_m: least(grips, |grip| grip.felt_to_n_m),
+            felt_percent: grips.iter().filter_map(|grip| grip.felt_percent).reduce(f64::min),
             grips: grips.to_vec(),
         };
         let points = cells.iter().zip(found.chunks(grips)).map(point).collect();
@@ -100,15 +115,21 @@ impl Map {
 
     fn cells(&self) -> Result<Vec<Cell>, ScenarioError> {
         let base = Scenario::parse("map", BASE)?;
+        let (parts, search) =
+            if self.parts { (&PARTS[..], Search::NEAR) } else { (&PARTS[..1], Search::EXACT) };
         let mut cells = Vec::new();
-        for &law in &self.laws {
-            for &loss in &self.losses {
-                for &round_trip in &self.round_trips {
-                    let Some(teleop) = base.teleop.clone() else { continue };
-                    let (periods, round_trip) = Self::periods(&teleop, round_trip);
-                    let line = Line { periods, spread: 0, loss };
-                    let teleop = Teleop { law, ..teleop };
-                    cells.push(Cell { teleop, line, round_trip });
+        for (name, change) in parts {
+            for &law in &self.laws {
+                for &loss in &self.losses {
+                    for &round_trip in &self.round_trips {
+                        let Some(mut teleop) = base.teleop.clone() else { continue };
+                        teleop.law = law;
+                        change(&mut teleop);
+                        let (periods, round_trip) = Self::periods(&teleop, round_trip);
+                        let line = Line { periods, spread: 0, loss };
+                        let made = self.parts.then_some(*name);
+                        cells.push(Cell { made, search, teleop, line, round_trip });
+                    }
                 }
             }
         }
@@ -116,65 +137,124 @@ impl Map {
     }
 }
 
+/// What came of a rest.
+#[derive(Clone, Copy, Debug, Default)]
+struct Rest {
+    /// Nothing rippled.
+    calm: bool,
+    /// That, and the hand was pushed with half of what the arm met and more.
+    felt: bool,
+    /// Of that.
+    share: Option<f64>,
+}
+
+/// Rests on walls of one damping in one grip, each simulated once.
+struct Walls<'a> {
+    cell: &'a Cell,
+    grip: Mass,
+    search: Search,
+    found: Vec<(f64, Rest)>,
+}
+
+impl Walls<'_> {
+    fn rest(&mut self, stiffness: f64) -> Rest {
+        if let Some((_, rest)) = self.found.iter().find(|(wall, _)| wall.total_cmp(&stiffness).is_eq()) {
+            return *rest;
+        }
+        let rest = self.cell.rest(self.grip, [stiffness, DAMPING], self.search);
+        self.found.push((stiffness, rest));
+        rest
+    }
+
+    /// The stiffest wall, up to `most`, to which all that were tried are so, and the softest that is not.
+    fn border(&mut self, most: f64, is_so: fn(&Rest) -> bool) -> [Option<f64>; 2] {
+        let [mut so, mut not] = [None, None];
+        let mut stiffness = RANGE[0];
+        while not.is_none() && so.is_none_or(|so| so < most) {
+            *(if is_so(&self.rest(stiffness)) { &mut so } else { &mut not }) = Some(stiffness);
+            stiffness = (stiffness * self.search.ratio).min(most);
+        }
+        while let (Some(low), Some(high)) = (so, not)
+            && high - low > self.search.precision * high
+        {
+            let middle = f64::midpoint(low, high);
+            *(if is_so(&self.rest(middle)) { &mut so } else { &mut not }) = Some(middle);
+        }
+        [so, not]
+    }
+}
+
 impl Cell {
     fn over(teleop: &Teleop, line: Line) -> Self {
-        Self { teleop: teleop.clone(), line, round_trip: teleop.period * line.periods as u64 }
+        let round_trip = teleop.period * line.periods as u64;
+        Self { made: None, search: Search::EXACT, teleop: teleop.clone(), line, round_trip }
     }
 
     fn find(&self, grip: Mass) -> MapGrip {
-        let [calm, rattles] = self.border(grip, RANGE[1], Search::EXACT);
+        let mut walls = self.walls(grip, self.search);
+        let [calm, rattles] = walls.border(RANGE[1], |rest| rest.calm);
+        let [felt, _] = walls.border(RANGE[1], |rest| rest.felt);
+        let share = calm.and_then(|calm| walls.rest(calm).share);
         let is_linear = self.teleop.law == LawSpec::PositionForce && self.line.loss == Probability::default();
-        let surface = Touched { stiffness: RANGE[1], damping: DAMPING };
-        let touch = Touch { hand: grip, ..Touch::of(surface) };
+        let touch = self.touching(grip, [RANGE[1], DAMPING]).touch();
         let delay = self.teleop.period * self.line.periods as u64;
+        // Of a surface with hysteresis the margin is that of twice its spring.
+        let doubled = if self.teleop.environment.hysteresis() > 0.0 { 2.0 } else { 1.0 };
+        let margin = |touch: &Touch| touch.critical_stiffness([delay; 2], doubled * RANGE[1]);
         MapGrip {
             mass_kg: grip.mass,
             damping_ns_m: grip.damping,
             stiffness_n_m: grip.stiffness,
             calm_to_n_m: calm,
             rattles_from_n_m: rattles,
-            theory_n_m: if is_linear { touch.critical_stiffness([delay; 2], RANGE[1]) } else { None },
+            felt_to_n_m: felt,
+            felt_percent: share.map(|share| 100.0 * share),
+            theory_n_m: touch.as_ref().filter(|_| is_linear).and_then(margin).map(|most| most / doubled),
+            critical: self.critical(touch.unwrap_or(Touch::of(taut_qos::touch::Surface::WALL))),
         }
     }
 
-    /// The stiffest wall, up to `most`, to which all that were tried are calm, and the softest that is not.
-    fn border(&self, grip: Mass, most: f64, search: Search) -> [Option<f64>; 2] {
-        let [mut calm, mut rattles] = [None, None];
-        let is_calm = |stiffness| self.is_calm(grip, [stiffness, DAMPING], search);
-        let mut stiffness = RANGE[0];
-        while rattles.is_none() && calm.is_none_or(|calm| calm < most) {
-            *(if is_calm(stiffness) { &mut calm } else { &mut rattles }) = Some(stiffness);
-            stiffness = (stiffness * search.ratio).min(most);
-        }
-        while let (Some(low), Some(high)) = (calm, rattles)
-            && high - low > search.precision * high
-        {
-            let middle = f64::midpoint(low, high);
-            *(if is_calm(middle) { &mut calm } else { &mut rattles }) = Some(middle);
-        }
-        [calm, rattles]
+    fn critical(&self, touch: Touch) -> MapCritical {
+        let device = &self.teleop.device;
+        let rubs = [device.friction, device.encoder];
+        let Critical { passive_n_m, gil_hulin_n_m, quantised_n_m, llewellyn_ns_m } =
+            Critical::new(&touch, self.teleop.period, self.round_trip, rubs);
+        MapCritical { passive_n_m, gil_hulin_n_m, quantised_n_m, llewellyn_ns_m }
     }
 
-    fn is_calm(&self, grip: Mass, [stiffness, damping]: [f64; 2], search: Search) -> bool {
-        let surface = Surface { stiffness: Some(stiffness), damping: Some(damping), friction: Some(0.0) };
-        let mut is_calm = false;
+    fn walls(&self, grip: Mass, search: Search) -> Walls<'_> {
+        Walls { cell: self, grip, search, found: Vec::new() }
+    }
+
+    /// In this grip, on a wall without friction.
+    fn touching(&self, grip: Mass, [stiffness, damping]: [f64; 2]) -> Teleop {
+        let surface = Surface {
+            stiffness: Some(stiffness),
+            damping: Some(damping),
+            friction: Some(0.0),
+            hysteresis: Some(self.teleop.environment.hysteresis()),
+        };
+        Teleop { grip: grip.into(), environment: Environment::Wall(surface), ..self.teleop.clone() }
+    }
+
+    fn rest(&self, grip: Mass, wall: [f64; 2], search: Search) -> Rest {
+        let mut found = Rest::default();
         for rest in RESTS.into_iter().take(search.rests) {
-            let teleop = Teleop {
-                grip: grip.into(),
-                environment: Environment::Wall(surface),
-                rest,
-                ..self.teleop.clone()
-            };
+            let teleop = Teleop { rest, ..self.touching(grip, wall) };
             let result = touched(&teleop, rest + AROUND, self.line, Seed::new(1));
-            let Some(touch) = result.and_then(|result| result.touch) else { return false };
-            is_calm = touch.calm == Some(true);
+            let result = result.filter(|result| result.failure.is_none());
+            let Some(touch) = result.and_then(|result| result.touch) else { return Rest::default() };
+            let share = touch.rest_felt_n.zip(touch.rest_force_n).map(|(felt, met)| felt / met);
+            // An arm that does not press at all has nothing that ripples, and nothing that is felt.
+            let calm = touch.rests != Some(false);
+            found = Rest { calm, felt: touch.calm == Some(true), share };
             let (ripple, growth) = (touch.ripple_percent.unwrap_or_default(), touch.growth.unwrap_or(1.0));
-            let is_settled = if is_calm { growth <= 1.0 || ripple < NO_RIPPLE } else { growth >= FADES };
+            let is_settled = if calm { growth <= 1.0 || ripple < NO_RIPPLE } else { growth >= FADES };
             if is_settled {
                 break;
             }
         }
-        is_calm
+        found
     }
 }
 
@@ -195,19 +275,22 @@ pub(crate) fn on_all_cores<T: Send>(
     (0..all).into_par_iter().map(one).collect()
 }
 
-/// Is a thing of this stiffness, N/m, and damping, N·s/m, calm in each grip, over such a line?
+/// Is a thing of this stiffness, N/m, and damping, N·s/m, calm and felt in each grip, over such a line?
 pub(crate) fn is_calm_in_every_grip(teleop: &Teleop, line: Line, thing: [f64; 2]) -> bool {
     let cell = Cell::over(teleop, line);
-    Touch::GRIPS.iter().all(|grip| cell.is_calm(*grip, thing, Search::EXACT))
+    Touch::GRIPS.iter().all(|grip| cell.rest(*grip, thing, Search::EXACT).felt)
 }
 
-/// The stiffest wall that stays calm in every grip over such a line, to a fifth of it; `None`: not even the softest does. The lightest grip
+/// The stiffest wall that stays calm and is felt in every grip over such a line, to a fifth of it; `None`: not even the softest does. The lightest grip
 /// is tried from soft to stiff, the others first with what it keeps calm.
 pub(crate) fn calm_to(teleop: &Teleop, line: Line) -> Option<f64> {
     let cell = Cell::over(teleop, line);
     Touch::GRIPS.iter().try_fold(None, |most: Option<f64>, grip| match most {
-        Some(most) if cell.is_calm(*grip, [most, DAMPING], Search::ROUGH) => Some(Some(most)),
-        most => cell.border(*grip, most.unwrap_or(RANGE[1]), Search::ROUGH)[0].map(Some),
+        Some(most) if cell.rest(*grip, [most, DAMPING], Search::ROUGH).felt => Some(Some(most)),
+        most => {
+            let mut walls = cell.walls(*grip, Search::ROUGH);
+            walls.border(most.unwrap_or(RANGE[1]), |rest| rest.felt)[0].map(Some)
+        }
     })?
 }
 
@@ -220,6 +303,7 @@ mod tests {
             laws: vec![law],
             round_trips: vec![Duration::from_millis(ms)],
             losses: vec![Probability::default()],
+            parts: false,
         };
         map.make(&|_| {}).unwrap().points.remove(0)
     }
@@ -230,6 +314,46 @@ mod tests {
         for grip in &point.grips {
             let off = grip.off_theory_percent().unwrap();
             assert!(off.abs() < 2.0, "{off} %: {grip:?}");
+        }
+    }
+
+    #[test]
+    fn time_domain_passivity_is_calm_over_40_ms_where_little_of_it_is_felt() {
+        let point = found(LawSpec::Tdpa(crate::scenario::TdpaSpec::default()), 40);
+        assert_eq!(point.calm_to_n_m, Some(RANGE[1]), "{point:?}");
+        assert!(point.felt_to_n_m < Some(1_000.0), "{point:?}");
+        assert!((20.0..90.0).contains(&point.felt_percent.unwrap()), "{point:?}");
+    }
+
+    /// Filters and amplifiers are linear, so that the margin of the loop says what they cost.
+    #[test]
+    fn what_lags_costs_position_force_what_the_margin_says() {
+        let map = Map {
+            laws: vec![LawSpec::PositionForce],
+            round_trips: vec![Duration::from_millis(10)],
+            losses: vec![Probability::default()],
+            parts: true,
+        };
+        let mut plain = None;
+        for cell in map.cells().unwrap() {
+            if ![
+                "as it is",
+                "velocity filter 5 ms",
+                "amplifier 2 ms",
+                "arm's amplifier 2 ms",
+                "device damps with 5 N s/m",
+            ]
+            .iter()
+            .any(|name| cell.made == Some(name))
+            {
+                continue;
+            }
+            let grip = Cell { search: Search::EXACT, ..cell }.find(Touch::GRIPS[0]);
+            let off = grip.off_theory_percent().unwrap();
+            assert!(off.abs() < 3.0, "{:?}: {off} %: {grip:?}", cell.made);
+            let theory = grip.theory_n_m.unwrap();
+            assert!(plain.is_none_or(|plain: f64| (theory / plain - 1.0).abs() > 0.02), "{:?}", cell.made);
+            plain.get_or_insert(theory);
         }
     }
 }

@@ -4,20 +4,23 @@
 //! The controller is a spring of 3 kN/m and a damper of 45 N·s/m towards the commanded pose (impedance control: Hogan,
 //! *Impedance Control*, J. Dyn. Sys. Meas. Control 107, 1985), the mass 0.3 kg: a damping ratio of 0.75. The environment fills
 //! x > 0, pushes back as a spring and a damper that never pulls (Kelvin–Voigt), and rubs. While it touches, and while it does not,
-//! it moves as its equations say, whatever its period (the exact zero-order hold); friction is held for half a millisecond.
+//! it moves as its equations say, whatever its period (the exact zero-order hold); friction, hysteresis and a controller that lags are held for half a millisecond.
 
 mod arm;
+mod hysteresis;
 
 use taut_agent::control::Servo;
 use taut_core::Duration;
 use taut_qos::touch::Touch;
 
 pub use self::arm::SimulatedArm;
+use self::hysteresis::Hysteresis;
 use crate::demo::Vector;
 use crate::demo::plant::{Body, PlantConfig};
 use crate::hand::norm;
 use crate::hold::{self, Transition};
-use crate::scenario::Environment;
+use crate::mechanism::{self, Amplifier};
+use crate::scenario::{ArmSpec, Environment};
 
 /// The robot at one instant. Positions in m, velocities in m/s, forces in N.
 ///
@@ -44,8 +47,15 @@ pub struct SimulatedRobot {
     target: Body,
     /// Of the controller on it.
     servo: Vector,
-    /// The largest magnitude of that.
+    /// The largest magnitude of that: as it is made, and as it is told to be.
+    strength: f64,
     limit: f64,
+    amplifier: Amplifier,
+    /// Coulomb, of its bearings, N.
+    friction: f64,
+    hysteresis: Hysteresis,
+    /// Of the last step: mostly they are all as long.
+    modes: Option<[Modes; 2]>,
 }
 
 impl SimulatedRobot {
@@ -64,7 +74,26 @@ impl SimulatedRobot {
             ..PlantConfig::default()
         };
         let body = Body { position, velocity: [0.0; 3] };
-        Self { config, body, force: [0.0; 3], target: body, servo: [0.0; 3], limit: f64::INFINITY }
+        Self {
+            config,
+            body,
+            force: [0.0; 3],
+            target: body,
+            servo: [0.0; 3],
+            strength: f64::INFINITY,
+            limit: f64::INFINITY,
+            amplifier: Amplifier::new(Duration::ZERO),
+            friction: 0.0,
+            hysteresis: Hysteresis::new(stiffness, environment.hysteresis()),
+            modes: None,
+        }
+    }
+
+    /// Made as this says, but for what it tells. Default: as [`ArmSpec::default`].
+    pub fn made(self, spec: &ArmSpec) -> Self {
+        let ArmSpec { friction, lag, force, .. } = *spec;
+        let strength = force.unwrap_or(f64::INFINITY);
+        Self { friction, strength, amplifier: Amplifier::new(lag), ..self }
     }
 
     /// Of its controller, N/m.
@@ -91,19 +120,44 @@ impl SimulatedRobot {
     /// Some time passes.
     pub fn step(&mut self, time: Duration) {
         let (steps, seconds) = hold::steps(time);
-        let pulls = [false, true].map(|limited| self.modes(limited, seconds));
+        let known = self.modes.filter(|[modes, _]| modes.seconds.to_bits() == seconds.to_bits());
+        let pulls = known.unwrap_or_else(|| [false, true].map(|limited| self.modes(limited, seconds)));
+        self.modes = Some(pulls);
+        let most = self.limit.min(self.strength);
         for _ in 0..steps {
             self.servo = self.pull();
-            let limited = norm(&self.servo) > self.limit;
-            shorten(&mut self.servo, self.limit);
-            let modes = &pulls[usize::from(limited)];
+            let limited = norm(&self.servo) > most;
+            shorten(&mut self.servo, most);
+            let is_held = limited || !self.amplifier.is_immediate();
+            self.servo = self.amplifier.pass(&self.servo, seconds);
+            // What it is told it never exceeds, on its way there neither.
+            shorten(&mut self.servo, most);
+            let modes = &pulls[usize::from(is_held)];
+            let rubs = self.rubs(modes);
             let before = self.normal();
             let free = self.body;
-            self.move_normal(modes);
+            self.move_normal(modes, rubs[0]);
             let drag = self.config.drag((before + self.normal()) / 2.0, &free);
-            self.move_across(modes, drag);
+            self.move_across(modes, drag, &rubs);
+            self.hysteresis.follow(self.body.position[0]);
         }
         self.force = self.config.wall_force(&self.body);
+        self.force[0] += self.hysteresis.force(-self.force[0]);
+    }
+
+    /// Of the bearings, for a step.
+    fn rubs(&self, modes: &Modes) -> Vector {
+        if self.friction == 0.0 {
+            return [0.0; 3];
+        }
+        let held = [&modes.held[usize::from(self.normal() > 0.0)], &modes.held[0], &modes.held[0]];
+        let mass = self.config.follower_mass;
+        let extra = [self.hysteresis.force(self.normal()), 0.0, 0.0];
+        let free = std::array::from_fn(|axis| {
+            let drive = self.drive(axis, modes) + extra[axis] / mass;
+            held[axis].after(self.body.position[axis], self.body.velocity[axis], drive)[1]
+        });
+        mechanism::friction(self.friction, mass, held[0], &free)
     }
 
     /// Of the controller, if nothing limits it.
@@ -137,12 +191,13 @@ impl SimulatedRobot {
     }
 
     /// Along x, piece by piece from touch to release and back.
-    fn move_normal(&mut self, modes: &Modes) {
+    fn move_normal(&mut self, modes: &Modes, rubs: f64) {
         /// A step of half a millisecond does not need more.
         const MOST_PIECES: usize = 4;
         /// Halvings of a piece: to a part in 10⁹ of a step.
         const HALVINGS: usize = 30;
-        let drive = self.drive(0, modes);
+        let extra = rubs + self.hysteresis.force(self.normal());
+        let drive = self.drive(0, modes) + extra / self.config.follower_mass;
         let touches = |[x, v]: [f64; 2]| self.config.normal_force(x, v) > 0.0;
         let (mut at, mut left) = ([self.body.position[0], self.body.velocity[0]], modes.seconds);
         for piece in 1..=MOST_PIECES {
@@ -166,12 +221,12 @@ impl SimulatedRobot {
     }
 
     /// Along y and z, with so much friction per speed.
-    fn move_across(&mut self, modes: &Modes, drag: f64) {
+    fn move_across(&mut self, modes: &Modes, drag: f64, rubs: &Vector) {
         let Spring { spring: [stiffness, damping], mass } = modes.springs[0];
         let rubbing = Spring { spring: [stiffness, damping + drag], mass };
         let held = if drag > 0.0 { rubbing.held(modes.seconds) } else { modes.held[0] };
-        for axis in 1..3 {
-            let drive = self.drive(axis, modes);
+        for (axis, rubs) in rubs.iter().enumerate().skip(1) {
+            let drive = self.drive(axis, modes) + rubs / mass;
             let body = &mut self.body;
             [body.position[axis], body.velocity[axis]] =
                 held.after(body.position[axis], body.velocity[axis], drive);
@@ -205,6 +260,7 @@ impl SimulatedRobot {
 }
 
 /// What moves the arm during a step of so many seconds: free, and touching.
+#[derive(Clone, Copy, Debug)]
 struct Modes {
     seconds: f64,
     springs: [Spring; 2],
@@ -212,7 +268,7 @@ struct Modes {
 }
 
 /// A spring, N/m, and a damper, N·s/m, on a mass.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Spring {
     spring: [f64; 2],
     mass: f64,
@@ -337,5 +393,29 @@ mod tests {
             robot.step(MS);
         }
         assert!((robot.force()[0] + 8.0).abs() < 0.01, "75 N without a limit: {robot:?}");
+    }
+
+    #[test]
+    fn an_arm_that_lags_and_rubs_keeps_its_limit_and_stands_where_it_is_held() {
+        let spec = ArmSpec { friction: 1.0, lag: MS * 2, force: Some(20.0), ..ArmSpec::default() };
+        let mut robot = SimulatedRobot::new(&Environment::Free, SimulatedRobot::REST).made(&spec);
+        for limit in [f64::INFINITY, 5.0] {
+            robot.limit_force(limit);
+            let most = limit.min(20.0);
+            for _ in 0..300 {
+                robot.follow([0.1, 0.1, 0.0], [0.0; 3]);
+                robot.step(MS);
+                assert!(norm(&robot.controller_force()) <= most * (1.0 + 1e-9), "{robot:?}");
+            }
+        }
+        robot.hold();
+        (0..2_000).for_each(|_| robot.step(MS));
+        let stands = robot.position();
+        (0..1_000).for_each(|_| robot.step(MS));
+        assert!(robot.position().iter().zip(stands).all(|(a, b)| (a - b).abs() < 1e-9), "{robot:?}");
+        // A pull of less than its friction does not move it.
+        robot.follow([stands[0] + 0.000_3, stands[1], stands[2]], [0.0; 3]);
+        (0..1_000).for_each(|_| robot.step(MS));
+        assert!((robot.position()[0] - stands[0]).abs() < 1e-9, "{robot:?}");
     }
 }

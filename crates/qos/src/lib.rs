@@ -3,6 +3,7 @@
 //!
 //! - [`limits`]: the largest delay, jitter and loss of a smooth session, and the check of a measurement against them;
 //! - [`model`]: closed-form bounds on the delay and jitter of a stream that shares one bottleneck with TCP and CBR;
+//! - [`rendering`]: critical numbers of a device that renders a wall, and of two over a delay;
 //! - [`touch`]: the round trip from which on an arm that touches something rattles in the operator's hand.
 //!
 //! ```
@@ -29,4 +30,5 @@
 
 pub mod limits;
 pub mod model;
+pub mod rendering;
 pub mod touch;

@@ -11,7 +11,9 @@
 //! with the environment's K_e and b_e, the servo's K_s and b_s, the arm's mass m_a, and the hand's m_h, b_h and K_h. A round trip T
 //! makes it L(s) e^(−sT), and 1 + L e^(−sT) = 0 has no root on the right until T reaches the phase margin divided by the
 //! frequency, at one of the frequencies where |L| is 1 (Nyquist's criterion: Åström, Murray, *Feedback Systems*, 2008, section 9.3).
-//! Where |L| never reaches 1, no delay makes it rattle.
+//! Where |L| never reaches 1, no delay makes it rattle. [`Lags`] of filters and amplifiers are in it where they are given.
+
+mod poles;
 
 use std::f64::consts::TAU;
 use std::fmt;
@@ -168,6 +170,24 @@ pub struct Touch {
     pub arm: Mass,
     /// What it touches.
     pub surface: Surface,
+    /// What comes late by itself; none by default.
+    pub lags: Lags,
+}
+
+/// Time constants of first-order lags in the loop, s; 0: none.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Lags {
+    /// Of the force on the hand: amplifier and motor of its device.
+    pub device: f64,
+    /// Of the low-pass on the velocity that the device tells.
+    pub velocity: f64,
+    /// Of the force of the arm's controller.
+    pub arm: f64,
+}
+
+impl Lags {
+    /// None.
+    pub const NONE: Self = Self { device: 0.0, velocity: 0.0, arm: 0.0 };
 }
 
 impl Touch {
@@ -184,7 +204,7 @@ impl Touch {
 
     /// Hand and arm of the lab on this.
     pub const fn of(surface: Surface) -> Self {
-        Self { hand: Self::HAND, arm: Self::ARM, surface }
+        Self { hand: Self::HAND, arm: Self::ARM, surface, lags: Lags::NONE }
     }
 
     /// The shortest round trip with which the loop rattles ([across a longer one](Self::is_stable_across) it may be calm again): from the making of a position until the force that it met is on the hand.
@@ -281,16 +301,18 @@ impl Touch {
 
     /// L(jω): real and imaginary part.
     fn open_loop(&self, omega: f64) -> [f64; 2] {
-        let Self { hand, arm, surface } = self;
-        let numerator =
-            product([surface.stiffness, surface.damping * omega], [arm.stiffness, arm.damping * omega]);
+        let Self { hand, arm, surface, lags } = self;
+        let met = [surface.stiffness, surface.damping * omega];
+        // The arm is led by the velocity that is told, and damped by its own.
+        let filtered = over([0.0, arm.damping * omega], [1.0, lags.velocity * omega]);
+        let lag = [1.0, lags.arm * omega];
+        let led = over([arm.stiffness + filtered[0], filtered[1]], lag);
+        let servo = over([arm.stiffness, arm.damping * omega], lag);
         let square = omega * omega;
-        let held =
-            [arm.stiffness + surface.stiffness - arm.mass * square, (arm.damping + surface.damping) * omega];
-        let denominator = product(held, [hand.stiffness - hand.mass * square, hand.damping * omega]);
-        let [re, im] = product(numerator, [denominator[0], -denominator[1]]);
-        let norm = denominator[0] * denominator[0] + denominator[1] * denominator[1];
-        [re / norm, im / norm]
+        let held = [servo[0] + met[0] - arm.mass * square, servo[1] + met[1]];
+        let own = [hand.stiffness - hand.mass * square, hand.damping * omega];
+        let denominator = product(product(held, own), [1.0, lags.device * omega]);
+        over(product(met, led), denominator)
     }
 
     /// What a hand would feel through arm and servo without delay, at ω rad/s: force by motion, N/m, real and imaginary part. It is
@@ -305,25 +327,6 @@ impl Touch {
         ];
         let norm = held[0] * held[0] + held[1] * held[1];
         product(numerator, [held[0] / norm, -held[1] / norm])
-    }
-
-    /// Has 1 + L = 0 all its roots on the left? By Hurwitz's determinants of a polynomial of the fourth degree.
-    fn is_stable_without_delay(&self) -> bool {
-        let Self { hand, arm, surface } = self;
-        let [damping, stiffness] = [arm.damping + surface.damping, arm.stiffness + surface.stiffness];
-        let fourth = arm.mass * hand.mass;
-        let third = arm.mass * hand.damping + damping * hand.mass;
-        let second = arm.mass * hand.stiffness
-            + damping * hand.damping
-            + stiffness * hand.mass
-            + surface.damping * arm.damping;
-        let first = damping * hand.stiffness
-            + stiffness * hand.damping
-            + surface.stiffness * arm.damping
-            + surface.damping * arm.stiffness;
-        let zeroth = stiffness * hand.stiffness + surface.stiffness * arm.stiffness;
-        let minor = third * second - fourth * first;
-        [fourth, third, zeroth, minor, minor * first - third * third * zeroth].iter().all(|each| *each > 0.0)
     }
 }
 
@@ -344,6 +347,12 @@ pub fn shown_by_waves(stiffness: f64, round_trip: Duration, impedance: f64) -> f
 struct Crossover {
     omega: f64,
     falls: bool,
+}
+
+/// Of two complex numbers.
+fn over(a: [f64; 2], [c, d]: [f64; 2]) -> [f64; 2] {
+    let norm = c * c + d * d;
+    product(a, [c / norm, -d / norm])
 }
 
 /// Of two complex numbers.
@@ -420,6 +429,29 @@ mod tests {
         let again = round_trips.next().expect("further away it is calm again");
         assert!(calm(ms) && calm(again) && !touch.is_stable_within([ms, again]));
         assert!(touch.is_stable_within([again; 2]) && !touch.is_stable_within([again - ms; 2]));
+    }
+
+    #[test]
+    fn lags_bring_the_border_nearer_and_a_slow_controller_rattles_without_delay() {
+        let critical = |lags: Lags| {
+            let touch = Touch { lags, ..Touch::of(Surface::WALL) };
+            touch.critical_round_trip().unwrap().as_millis_f64()
+        };
+        let plain = critical(Lags::NONE);
+        // At the crossover a short lag is a delay.
+        let amplifier = critical(Lags { device: 0.001, ..Lags::NONE });
+        assert!((plain - amplifier - 1.0).abs() < 0.1, "{plain} {amplifier} ms");
+        for lags in [
+            Lags { device: 0.002, ..Lags::NONE },
+            Lags { velocity: 0.005, ..Lags::NONE },
+            Lags { arm: 0.002, ..Lags::NONE },
+        ] {
+            assert!(critical(lags) < plain, "{lags:?}");
+        }
+        // Nearly free, an arm swings by itself once its controller lags by more than b_s/K_s.
+        let slow = Lags { arm: 0.1, ..Lags::NONE };
+        let touch = Touch { lags: slow, ..Touch::of(Surface::FOAM) };
+        assert_eq!(touch.critical_round_trip(), Some(Duration::ZERO));
     }
 
     /// At the critical round trip the delayed loop has a root on the imaginary axis: 1 + L e^(−jωT) = 0.

@@ -47,7 +47,7 @@ pub(super) enum Shape {
     Disc,
     /// A hollow diamond: predicted.
     Diamond,
-    /// A cross: reported elsewhere.
+    /// A cross: reported elsewhere, or felt where more is calm.
     Cross,
 }
 

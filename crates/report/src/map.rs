@@ -7,7 +7,8 @@ use super::chart::{Chart, Ink, Shape};
 use super::format::{law, number, optional};
 use super::result::{MapGrip, MapPoint, MapResult};
 
-/// A line for each law and loss: the stiffest wall that is calm in every grip, over the round trip; beside position–force what theory says.
+/// A line for each law and loss: the stiffest wall that is calm in every grip, over the round trip; beside position–force what theory says. Where less is felt
+/// than is calm, a mark at the stiffest that is felt, or at the lower edge.
 pub(super) fn figure(map: &MapResult) -> String {
     let [softest, stiffest] = map.range_n_m;
     let rtts = || map.points.iter().map(|point| point.rtt_ms);
@@ -16,7 +17,7 @@ pub(super) fn figure(map: &MapResult) -> String {
     let mut chart =
         Chart::new("the stiffest wall that stays calm, over the round trip, by control law", x, y);
     chart.set_height(300.0);
-    let mut has_theory = false;
+    let (mut has_theory, mut has_unfelt) = (false, false);
     for (number, line) in map.points.chunk_by(is_one_line).enumerate() {
         let ink = Ink(number);
         let name = name(&line[0]);
@@ -25,7 +26,13 @@ pub(super) fn figure(map: &MapResult) -> String {
         chart.line(ink, &name, line.iter().filter_map(place).collect());
         for point in line {
             if let Some((rtt, calm)) = place(point) {
-                chart.point(ink, Shape::Disc, rtt, calm, format!("{name}: {calm:.0} N/m at {rtt} ms"));
+                let tip = format!("{name}: {} at {rtt} ms", told(point, map));
+                if point.felt_to_n_m < point.calm_to_n_m {
+                    has_unfelt = true;
+                    let felt = point.felt_to_n_m.unwrap_or(softest);
+                    chart.point(ink, Shape::Cross, rtt, felt, tip.clone());
+                }
+                chart.point(ink, Shape::Disc, rtt, calm, tip);
             }
             let theory = point.grips.iter().filter_map(|grip| grip.theory_n_m).reduce(f64::min);
             if let Some(theory) = theory {
@@ -34,6 +41,10 @@ pub(super) fn figure(map: &MapResult) -> String {
             }
         }
     }
+    chart.legend_point(Ink(0), Shape::Disc, "calm");
+    if has_unfelt {
+        chart.legend_point(Ink(0), Shape::Cross, "felt by half, where that is less");
+    }
     if has_theory {
         chart.legend_point(Ink(0), Shape::Diamond, "margin of the delayed loop");
     }
@@ -41,7 +52,7 @@ pub(super) fn figure(map: &MapResult) -> String {
 }
 
 fn is_one_line(a: &MapPoint, b: &MapPoint) -> bool {
-    a.law == b.law && a.loss_percent.total_cmp(&b.loss_percent).is_eq()
+    a.made == b.made && a.law == b.law && a.loss_percent.total_cmp(&b.loss_percent).is_eq()
 }
 
 fn name(point: &MapPoint) -> String {
@@ -50,18 +61,23 @@ fn name(point: &MapPoint) -> String {
 
 /// A table: a row for each round trip, a column for each law and loss; and one of theory beside what was found.
 pub(super) fn text(map: &MapResult) -> String {
+    let mut text = String::new();
+    if map.points.iter().any(|point| point.made.is_some()) {
+        made(&mut text, map);
+        return text;
+    }
     let lines: Vec<&[MapPoint]> = map.points.chunk_by(is_one_line).collect();
-    let mut text = "the stiffest wall that stays calm in every grip, N/m\n".to_owned();
+    text.push_str("the stiffest wall that stays calm in every grip, N/m; in brackets, where less is felt by half, to where all are, and how much is felt of the stiffest\n");
     let _ = write!(text, "{:>9}", "rtt, ms");
     for line in &lines {
-        let _ = write!(text, "  {:>20}", name(&line[0]));
+        let _ = write!(text, "  {:>24}", name(&line[0]));
     }
     text.push('\n');
     for (row, first) in lines.first().copied().unwrap_or_default().iter().enumerate() {
         let _ = write!(text, "{:>9}", number(first.rtt_ms, 4));
         for line in &lines {
             let _ =
-                write!(text, "  {:>20}", line.get(row).map_or_else(String::new, |point| calm(point, map)));
+                write!(text, "  {:>24}", line.get(row).map_or_else(String::new, |point| told(point, map)));
         }
         text.push('\n');
     }
@@ -69,11 +85,13 @@ pub(super) fn text(map: &MapResult) -> String {
         map.points.iter().flat_map(|point| point.grips.iter().map(move |grip| (point, grip))).collect();
     let beside: Vec<_> = beside.into_iter().filter(|(_, grip)| grip.theory_n_m.is_some()).collect();
     if !beside.is_empty() {
-        text.push_str("\nposition–force beside the margin of the delayed loop, N/m\n");
+        text.push_str(
+            "\nposition–force beside the margin of the delayed loop, N/m, and numbers of simpler worlds\n",
+        );
         let _ = writeln!(
             text,
-            "{:>9}  {:>9}  {:>9}  {:>9}  {:>7}",
-            "rtt, ms", "grip, kg", "found", "theory", "off, %"
+            "{:>9}  {:>9}  {:>9}  {:>9}  {:>7}  {:>10}  {:>17}",
+            "rtt, ms", "grip, kg", "found", "theory", "off, %", "Gil, Hulin", "Llewellyn, N s/m"
         );
         for (point, grip) in beside {
             text.push_str(&theory_row(point, grip));
@@ -82,22 +100,64 @@ pub(super) fn text(map: &MapResult) -> String {
     text
 }
 
-fn calm(point: &MapPoint, map: &MapResult) -> String {
-    match point.calm_to_n_m {
+/// In Markdown: a row for each difference, a column for each law and round trip, and what theory says of the worst grip.
+fn made(text: &mut String, map: &MapResult) {
+    let rows: Vec<&[MapPoint]> = map.points.chunk_by(|a, b| a.made == b.made).collect();
+    let columns = rows.first().copied().unwrap_or_default();
+    text.push_str("| |");
+    for point in columns {
+        let _ = write!(text, " {}, {} ms |", name(point), number(point.rtt_ms, 4));
+    }
+    text.push_str(" margin | Gil, Hulin | Colgate | 2f/Δ |\n|");
+    (0..columns.len() + 5).for_each(|_| text.push_str(" --- |"));
+    text.push('\n');
+    for row in rows {
+        let _ = write!(text, "| {} |", row[0].made.as_deref().unwrap_or_default());
+        for point in row {
+            let _ = write!(text, " {} |", told(point, map));
+        }
+        let grips = || row.iter().flat_map(|point| &point.grips);
+        let least = |of: &dyn Fn(&MapGrip) -> Option<f64>| grips().filter_map(of).reduce(f64::min);
+        for theory in [
+            least(&|grip| grip.theory_n_m),
+            least(&|grip| Some(grip.critical.gil_hulin_n_m)),
+            least(&|grip| Some(grip.critical.passive_n_m.unwrap_or_default())),
+            least(&|grip| grip.critical.quantised_n_m),
+        ] {
+            let _ = write!(text, " {} |", optional(theory, 4));
+        }
+        text.push('\n');
+    }
+}
+
+/// `"all (4120; 31 %)"`: how much is calm, and where less is felt, to where all are, and how much of the stiffest.
+fn told(point: &MapPoint, map: &MapResult) -> String {
+    let calm = stiffest(point.calm_to_n_m, map);
+    if point.felt_to_n_m < point.calm_to_n_m {
+        let share = optional(point.felt_percent, 2);
+        return format!("{calm} ({}; {share} %)", stiffest(point.felt_to_n_m, map));
+    }
+    calm
+}
+
+fn stiffest(wall: Option<f64>, map: &MapResult) -> String {
+    match wall {
         None => format!("under {}", number(map.range_n_m[0], 4)),
-        Some(calm) if calm >= map.range_n_m[1] => format!("all to {}", number(calm, 5)),
-        Some(calm) => number(calm, 4),
+        Some(wall) if wall >= map.range_n_m[1] => "all".to_owned(),
+        Some(wall) => number(wall, 4),
     }
 }
 
 fn theory_row(point: &MapPoint, grip: &MapGrip) -> String {
     let found = grip.calm_to_n_m.zip(grip.rattles_from_n_m).map(|(low, high)| f64::midpoint(low, high));
     format!(
-        "{:>9}  {:>9}  {:>9}  {:>9}  {:>7}\n",
+        "{:>9}  {:>9}  {:>9}  {:>9}  {:>7}  {:>10}  {:>17}\n",
         number(point.rtt_ms, 4),
         number(grip.mass_kg, 3),
         optional(found, 5),
         optional(grip.theory_n_m, 5),
-        optional(grip.off_theory_percent(), 3)
+        optional(grip.off_theory_percent(), 3),
+        number(grip.critical.gil_hulin_n_m, 4),
+        number(grip.critical.llewellyn_ns_m, 3)
     )
 }

@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::result::{
-    ChannelResult, CommandsResult, ControlResult, Direction, Distribution, EmergencyResult, FlowResult,
-    MediumResult, ModelMeasure, ModelRow, RunResult, StreamResult, TeleopResult, VideoResult, awake_mj,
-    percent, radio_mj,
+    ChannelResult, CommandsResult, ControlResult, Direction, Distribution, EmergencyResult, FeltResult,
+    FlowResult, MediumResult, ModelMeasure, ModelRow, RunResult, StreamResult, TeleopResult, VideoResult,
+    awake_mj, percent, radio_mj,
 };
 
 /// One measure of a run, and who tells it.
@@ -333,6 +333,11 @@ pub(super) fn of_control(control: &ControlResult) -> Vec<Measured> {
     let count = |count: u64| Some(count as f64);
     let touch = control.touch.as_ref();
     let calm = touch.and_then(|touch| touch.calm);
+    let felt = |of: fn(&FeltResult) -> f64| control.felt.as_ref().map(of);
+    let beyond = |of: fn(&FeltResult) -> f64| {
+        control.felt.as_ref().zip(control.felt_twin.as_ref()).map(|(felt, twin)| of(felt) - of(twin))
+    };
+    let error = |felt: &Option<FeltResult>| felt.as_ref().and_then(|felt| felt.error_percent);
     vec![
         measured(RUN, "robot moved", "s", Some(control.moved_s)),
         measured(ALL, "tracking error, rms", "mm", Some(control.tracking_rms_mm)),
@@ -353,5 +358,21 @@ pub(super) fn of_control(control: &ControlResult) -> Vec<Measured> {
         measured(RUN, "time in contact", "s", Some(control.contact_s)),
         measured(RUN, "speed of the device, max", "m/s", Some(control.speed_max_m_s)),
         measured(CAMPAIGN, "calm", "", calm.map(|calm| f64::from(u8::from(calm)))),
+        measured(ALL, "felt at 0.5 Hz", "N/m", felt(|felt| felt.slow_n_m)),
+        measured(ALL, "felt at 0.5 Hz, beyond no network", "N/m", beyond(|felt| felt.slow_n_m)),
+        measured(ALL, "felt spring, beyond no network", "N/m", beyond(|felt| felt.stiffness_n_m)),
+        measured(ALL, "felt damper, beyond no network", "N s/m", beyond(|felt| felt.damping_ns_m)),
+        measured(ALL, "felt mass, beyond no network", "kg", beyond(|felt| felt.inertia_kg)),
+        measured(
+            ALL,
+            "felt, explained by no spring, damper and mass",
+            "%",
+            felt(|felt| felt.unfitted_percent),
+        ),
+        measured(ALL, "felt, where the hand did not move", "%", felt(|felt| felt.other_percent)),
+        measured(ALL, "felt, error by the truth", "%", error(&control.felt)),
+        measured(ALL, "felt, error without a network", "%", error(&control.felt_twin)),
+        measured(ALL, "tracking of a led hand, beyond no network", "mm", beyond(|felt| felt.tracking_rms_mm)),
+        measured(ALL, "drift of a led hand, beyond no network", "mm", beyond(|felt| felt.drift_mm)),
     ]
 }

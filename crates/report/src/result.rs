@@ -24,7 +24,7 @@ pub use comparison::{
     ComparedRun, ComparedStream, Comparison, ComparisonResult, CrossSummary, Difference, Figures,
     MediumSummary, SessionSummary,
 };
-pub use map::{MapGrip, MapPoint, MapResult};
+pub use map::{MapCritical, MapGrip, MapPoint, MapResult};
 pub use probe::{ProbeResult, ProbedWay};
 pub use radio::{awake_mj, radio_mj};
 pub use saving::{CopyPoint, SavingPoint, SavingResult};

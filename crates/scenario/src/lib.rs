@@ -7,6 +7,7 @@ mod json_schema;
 mod law;
 mod media;
 mod place;
+mod plant;
 mod reach;
 mod schema;
 mod set;
@@ -28,6 +29,7 @@ pub use channel::{
 };
 pub use json_schema::json_schema;
 pub use law::{LawSpec, TdpaSpec, WaveSpec};
+pub use plant::{ArmSpec, DeviceSpec};
 pub use schema::*;
 pub use set::Setting;
 pub use shape::Shaping;

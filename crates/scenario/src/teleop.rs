@@ -5,10 +5,11 @@ use std::collections::BTreeSet;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use taut_core::{Bitrate, Bytes, Duration, Probability};
-use taut_qos::touch::{self, Mass, Touch};
+use taut_qos::touch::{self, Lags, Mass, Touch};
 
 use super::channel::{self, PlayoutSpec, TeleopChannel};
 use super::law::{self, LawSpec};
+use super::plant::{self, ArmSpec, DeviceSpec};
 use super::schema::TransportSpec;
 use super::validate::{Checked, LONGEST, MOST_PATHS, check_transport, fault, vertex, within};
 
@@ -96,9 +97,19 @@ pub struct Teleop {
     /// Does the hand tremble, by some 0.05 N near 9 Hz? Off, to see the loop by itself.
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
     pub tremor: bool,
+    /// Is the hand led, 8 mm into the thing and there by ten sines from 0.5 to 10 Hz, whatever pushes it? Then what it feels is told, beside what it would feel
+    /// without a network. From a duration of 21s on.
+    #[serde(default, skip_serializing_if = "is_no")]
+    pub led: bool,
     /// How the hand holds the device.
     #[serde(default, skip_serializing_if = "Grip::is_default")]
     pub grip: Grip,
+    /// The device in the hand.
+    #[serde(default, skip_serializing_if = "DeviceSpec::is_default")]
+    pub device: DeviceSpec,
+    /// What follows it.
+    #[serde(default, skip_serializing_if = "ArmSpec::is_default")]
+    pub arm: ArmSpec,
     /// By which rule force and motion of hand and arm follow from each other. `position_force`, when nothing is said.
     #[serde(default, skip_serializing_if = "LawSpec::is_default")]
     pub law: LawSpec,
@@ -149,11 +160,32 @@ fn is_yes(yes: &bool) -> bool {
     *yes
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
+fn is_no(yes: &bool) -> bool {
+    !*yes
+}
+
 fn no_time(duration: &Duration) -> bool {
     duration.is_zero()
 }
 
 impl Teleop {
+    /// The hand with the device in it, the arm, and what it touches, as far as they are linear; `None` where that is nothing. Hysteresis is the spring that
+    /// a small motion meets.
+    pub fn touch(&self) -> Option<Touch> {
+        let [stiffness, damping, _] = self.environment.surface()?;
+        let held = self.grip.mass();
+        let hand =
+            Mass { mass: held.mass + self.device.mass, damping: held.damping + self.device.damping, ..held };
+        let met = if self.environment.hysteresis() > 0.0 { 2.0 * stiffness } else { stiffness };
+        let lags = Lags {
+            device: self.device.lag.as_secs_f64(),
+            velocity: self.device.velocity_filter.as_secs_f64(),
+            arm: self.arm.lag.as_secs_f64(),
+        };
+        Some(Touch { hand, lags, ..Touch::of(touch::Surface { stiffness: met, damping }) })
+    }
+
     /// The age at which the robot applies no state.
     pub fn oldest(&self) -> Duration {
         self.max_age.unwrap_or(self.watchdog).min(self.watchdog)
@@ -189,7 +221,7 @@ impl Grip {
         *self == Self::default()
     }
 
-    /// As the model of touch has it.
+    /// As the model of touch has it, without a device of its own mass.
     pub fn mass(&self) -> Mass {
         let Self { mass, damping, stiffness } = *self;
         Mass { mass, damping, stiffness }
@@ -293,11 +325,14 @@ pub struct Surface {
     /// Coulomb friction per normal force. 0 to 2.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub friction: Option<f64>,
+    /// Of the spring's force, how much more it pushes on the way in than at rest, and less on the way out; whoever turns back first meets twice its stiffness. 0 to 0.9. Default: 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hysteresis: Option<f64>,
 }
 
 impl Surface {
     /// Nothing is different.
-    pub const DEFAULT: Self = Self { stiffness: None, damping: None, friction: None };
+    pub const DEFAULT: Self = Self { stiffness: None, damping: None, friction: None, hysteresis: None };
 }
 
 impl Default for Environment {
@@ -314,6 +349,16 @@ impl Environment {
             Self::Foam(_) => "foam",
             Self::Spring(_) => "spring",
             Self::Wall(_) => "wall",
+        }
+    }
+
+    /// Of the spring's force; 0 where there is nothing.
+    pub fn hysteresis(&self) -> f64 {
+        match self {
+            Self::Free => 0.0,
+            Self::Foam(given) | Self::Spring(given) | Self::Wall(given) => {
+                given.hysteresis.unwrap_or_default()
+            }
         }
     }
 
@@ -394,11 +439,14 @@ pub(super) fn check(teleop: &Teleop, vertices: &BTreeSet<String>) -> Checked {
     within(key("grip.mass"), mass, 0.01, 10.0)?;
     within(key("grip.damping"), damping, 0.1, 1000.0)?;
     within(key("grip.stiffness"), stiffness, 1.0, 10_000.0)?;
+    plant::check(teleop)?;
     let kind = teleop.environment.name();
     if let Some([stiffness, damping, friction]) = teleop.environment.surface() {
         within(format!("teleop.environment.{kind}.stiffness"), stiffness, 0.0, 20_000.0)?;
         within(format!("teleop.environment.{kind}.damping"), damping, 0.0, 100.0)?;
         within(format!("teleop.environment.{kind}.friction"), friction, 0.0, 2.0)?;
+        let hysteresis = teleop.environment.hysteresis();
+        within(format!("teleop.environment.{kind}.hysteresis"), hysteresis, 0.0, 0.9)?;
     }
     channel::check(teleop)
 }

@@ -6,7 +6,9 @@ use taut_session::motion::Motion;
 use taut_session::{ChannelId, Direction, State, StopCause};
 
 use super::SimulatedRobot;
+use crate::demo::plant::Body;
 use crate::generator::Generators;
+use crate::mechanism::Encoder;
 use crate::pace::Pace;
 use crate::scenario::Teleop;
 
@@ -15,6 +17,7 @@ use crate::scenario::Teleop;
 #[derive(Clone, Debug)]
 pub struct SimulatedArm {
     robot: SimulatedRobot,
+    encoder: Encoder,
     period: Duration,
     now: Time,
     lease: Lease,
@@ -26,7 +29,9 @@ impl SimulatedArm {
     /// At rest, waiting to be enabled.
     pub fn new(robot: SimulatedRobot, period: Duration) -> Self {
         let (now, lease) = (Time::ZERO, Lease::default());
+        let body = Body { position: robot.position(), velocity: robot.velocity() };
         Self {
+            encoder: Encoder::new(0.0, Duration::ZERO, &body),
             robot,
             period,
             now,
@@ -38,9 +43,16 @@ impl SimulatedArm {
 
     /// The one of a run with this seed, at rest at `position`.
     pub fn of_run(teleop: &Teleop, seed: Seed, position: [f64; 3]) -> Self {
-        let robot = SimulatedRobot::new(&teleop.environment, position);
+        let robot = SimulatedRobot::new(&teleop.environment, position).made(&teleop.arm);
+        let body = Body { position, velocity: [0.0; 3] };
+        let encoder = Encoder::new(teleop.arm.encoder, teleop.arm.velocity_filter, &body);
         let generators = Generators::new(teleop, seed, Direction::ToOperator);
-        Self { feedback: Pace::per_second(teleop.feedback), generators, ..Self::new(robot, teleop.period) }
+        Self {
+            encoder,
+            feedback: Pace::per_second(teleop.feedback),
+            generators,
+            ..Self::new(robot, teleop.period)
+        }
     }
 
     /// What it feels goes back so often, on average; `None`: not at all. Default: every period.
@@ -110,10 +122,12 @@ impl RobotDevice for SimulatedArm {
         self.robot.step(self.period);
         self.now += self.period;
         self.feedback.pass(self.period);
+        let body = Body { position: self.robot.position(), velocity: self.robot.velocity() };
+        let read = self.encoder.read(&body, self.period.as_secs_f64());
         let single = |vector: [f64; 3]| vector.map(|part| part as f32);
         let state = State {
-            position: single(self.robot.position()),
-            velocity: single(self.robot.velocity()),
+            position: single(read.position),
+            velocity: single(read.velocity),
             force: single(self.robot.force()),
             ..State::at(Time::ZERO)
         };

@@ -301,6 +301,19 @@ fn what_is_wrong_in_a_session_is_told_with_key_and_range() {
             "environment = { wall = { stiffness = 1e6 } }",
             "teleop.environment.wall.stiffness",
         ),
+        (
+            "messages = 3000",
+            "environment = { foam = { hysteresis = 1.0 } }",
+            "teleop.environment.foam.hysteresis: 1 is not within 0 to 0.9",
+        ),
+        (
+            "messages = 3000",
+            "device = { encoder = 0.1 }",
+            "teleop.device.encoder: 0.1 is not within 0 to 0.01",
+        ),
+        ("messages = 3000", "device = { lag = \"2s\" }", "teleop.device.lag: 2s is not within 0ns to 1s"),
+        ("messages = 3000", "arm = { force = 0.0 }", "teleop.arm.force: 0 is not within 0.001 to 10000"),
+        ("messages = 3000", "arm = { mass = 1.0 }", "unknown key; allowed here: `friction`"),
         ("messages = 3000", "colour = 1", "unknown key; allowed here: `operator`"),
         ("robot = \"robot\"", "robot = \"moon\"", "teleop.robot: no link leads to `moon`"),
         (

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Direction;
 use super::Distribution;
+use super::FeltResult;
 
 /// A session of operator and robot, seen from outside.
 ///
@@ -205,6 +206,12 @@ pub struct ControlResult {
     pub failure: Option<String>,
     /// What is felt of it; absent where there is nothing to touch, or no force comes back.
     pub touch: Option<TouchResult>,
+    /// What a led hand felt; absent where it is not led, or not for long enough.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub felt: Option<FeltResult>,
+    /// The same without a network: of the same hand, law and arm, a period apart.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub felt_twin: Option<FeltResult>,
 }
 
 /// How what the arm touches feels in the hand.
@@ -213,6 +220,9 @@ pub struct TouchResult {
     /// While the hand pressed and held still, the force rippled by less than 7 % of its mean and did not grow. Absent when the hand
     /// never rested on anything for long enough, or felt less than half of it.
     pub calm: Option<bool>,
+    /// The same, whether or not the hand felt any of it. Absent when the hand never rested on anything for long enough.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rests: Option<bool>,
     /// Force ripple of 2 to 50 Hz on the arm in the second half of the rests, root mean square, per cent of the mean force.
     pub ripple_percent: Option<f64>,
     /// How many times as large the ripple was in the second half of the rests as in the first.

@@ -1,9 +1,10 @@
 //! What the network does to the loop through hand and arm.
 
 use taut_core::{Duration, Seed, Time};
-use taut_qos::touch::{Surface, Touch};
 
 use super::calm::Calm;
+use super::led::Led;
+use super::line::{self, Line};
 use super::ports::Ports;
 use crate::demo::Vector;
 use crate::demo::operator::Intention;
@@ -43,6 +44,8 @@ pub(crate) struct Control {
     steps: u64,
     failure: Option<String>,
     series: [Buckets; 4],
+    /// Of a led hand.
+    led: Option<Led>,
 }
 
 impl Control {
@@ -68,6 +71,7 @@ impl Control {
             steps: 0,
             failure: None,
             series: std::array::from_fn(|_| watch.whole()),
+            led: teleop.led.then(|| Led::new(teleop)),
         }
     }
 
@@ -98,6 +102,9 @@ impl Control {
         // A simulated hand says itself what pushes it.
         let force = if self.own[0] { self.felt } else { force };
         self.device = [position, force];
+        if let Some(led) = &mut self.led {
+            led.device(now, position[0], force[0]);
+        }
         self.ports.device(position, force, norm(&force) > TOUCH);
         if self.moving {
             self.fastest = self.fastest.max(norm(&velocity));
@@ -112,7 +119,10 @@ impl Control {
         let [felt, met] = [norm(&self.device[1]), norm(&force)];
         let touches = met > TOUCH;
         self.ports.arm(position, force, touches, self.dt);
-        self.calm.record([met, felt], self.intention.rests().filter(|_| self.moving));
+        match &mut self.led {
+            Some(led) => led.arm(position[0], force[0]),
+            None => self.calm.record([met, felt], self.intention.rests().filter(|_| self.moving)),
+        }
         self.series[1].record(now, self.ports.energy * 1e3);
         self.series[2].record(now, felt);
         self.series[3].record(now, met);
@@ -164,15 +174,26 @@ impl Control {
                 .environment
                 .surface()
                 .filter(|_| feels && self.own == [false; 2])
-                .map(|surface| self.touch(teleop, surface)),
+                .and_then(|_| self.touch(teleop)),
+            felt: self.led.as_ref().and_then(|led| led.felt(teleop)),
+            felt_twin: None,
         })
     }
 
-    fn touch(&self, teleop: &Teleop, [stiffness, damping, _]: [f64; 3]) -> TouchResult {
+    /// As [`to_result`](Self::to_result), beside what a led hand feels without a network.
+    pub(super) fn beside_its_twin(&self, teleop: &Teleop) -> Option<ControlResult> {
+        let result = self.to_result(teleop)?;
+        let near =
+            || line::touched(teleop, Led::SHORTEST, Line { periods: 1, ..Line::default() }, Seed::new(1));
+        let felt_twin = result.felt.and_then(|_| near()?.felt);
+        Some(ControlResult { felt_twin, ..result })
+    }
+
+    fn touch(&self, teleop: &Teleop) -> Option<TouchResult> {
         let found = self.calm.found();
-        let loop_of = Touch { hand: teleop.grip.mass(), ..Touch::of(Surface { stiffness, damping }) };
-        let critical = loop_of.critical_round_trip();
-        TouchResult {
+        let critical = teleop.touch()?.critical_round_trip();
+        Some(TouchResult {
+            rests: found.map(|found| found.is_calm()),
             calm: found.filter(|found| found.came_back(teleop.device_force)).map(|found| found.is_calm()),
             ripple_percent: found.map(|found| found.ripple_percent),
             growth: found.map(|found| found.growth),
@@ -183,7 +204,7 @@ impl Control {
             // Adding zero turns a negative zero into zero.
             drawdown_mj: self.ports.drawdown * 1e3 + 0.0,
             energy_mj: self.ports.energy * 1e3 + 0.0,
-        }
+        })
     }
 
     pub(super) fn series(&self) -> Vec<Series> {
@@ -200,7 +221,6 @@ impl Control {
 
 #[cfg(test)]
 mod tests {
-    use super::super::line::{self, Line};
     use super::*;
     use crate::scenario::Scenario;
 
@@ -288,5 +308,21 @@ mod tests {
         let result = control.to_result(&teleop).unwrap();
         assert_eq!(result.failure.as_deref(), Some("the force of the arm is no finite number at 0.250 s"));
         assert!(result.tracking_rms_mm.is_finite() && result.touch.unwrap().calm.is_none());
+    }
+
+    #[test]
+    fn a_led_hand_feels_a_wall_as_stiff_as_it_is_behind_the_arm_and_less_of_it_by_waves_from_afar() {
+        let led = |law: &str, periods| {
+            let teleop = teleop(&format!("environment = \"wall\"\nled = true\nlaw = {law}"));
+            let felt = touched(&teleop, 30, periods).felt.expect("it was led for long enough");
+            (felt.slow_n_m, felt.error_percent.unwrap())
+        };
+        let (near, error) = led("\"position_force\"", 1);
+        assert!((near / 1_500.0 - 1.0).abs() < 0.01 && error < 10.0, "{near} N/m, {error} %");
+        // k/(1 + kT/(2b)) of 1500 N/m over 41 ms.
+        let (far, _) = led("{ wave = {} }", 41);
+        assert!((far / 740.0 - 1.0).abs() < 0.03, "{far} N/m");
+        let short = touched(&teleop("environment = \"wall\"\nled = true"), 15, 1);
+        assert!(short.felt.is_none() && short.touch.unwrap().calm.is_none());
     }
 }

@@ -8,6 +8,7 @@ mod checker;
 mod control;
 mod devices;
 pub(crate) mod ends;
+mod led;
 pub(crate) mod line;
 mod notes;
 pub(super) mod own;

@@ -294,7 +294,7 @@ impl Record {
             allowed_hz: self.allowed_hz,
             clock_error_ms: self.clock.map(|[error, _]| error.as_millis_f64()),
             clock_uncertainty_ms: self.clock.map(|[_, said]| said.as_millis_f64()),
-            control: self.control.to_result(teleop),
+            control: self.control.beside_its_twin(teleop),
         }
     }
 

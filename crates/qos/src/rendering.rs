@@ -1,0 +1,131 @@
+//! Critical numbers of a device that renders a wall, and of two of them over a delay.
+//!
+//! Each is of a simpler world than [`Touch`]: a wall without an arm in front of it, a device that nobody holds, or a hand of which nothing is known. The
+//! margin of the loop says where calm ends with one hand and one arm.
+
+use std::f64::consts::TAU;
+
+use taut_core::Duration;
+
+use crate::touch::{Mass, Touch};
+
+/// The stiffest wall of which a sampled device is passive, N/m: b > K T/2 + |B|, with its own damping b and the wall's B, N·s/m (Colgate,
+/// Schenkel, *Passivity of a class of sampled-data systems: application to haptic interfaces*, J. Robotic Systems 14(1), 1997). `None`: none
+/// is.
+///
+/// ```
+/// use taut_core::Duration;
+/// use taut_qos::rendering::{gil_hulin, passive};
+/// let period = Duration::from_millis(1);
+/// assert_eq!(passive(2.0, period, 0.0), Some(4_000.0));
+/// assert_eq!(passive(2.0, period, 10.0), None);
+/// assert_eq!(gil_hulin(2.0, period, Duration::ZERO, 0.0), 4_000.0);
+/// ```
+pub fn passive(damping: f64, period: Duration, wall: f64) -> Option<f64> {
+    let most = 2.0 * (damping - wall.abs()) / period.as_secs_f64();
+    (most > 0.0).then_some(most)
+}
+
+/// The stiffest wall with which a device that nobody holds is stable over a delay, N/m: K < (b + B) / (T/2 + t_d), for delays that are short beside the
+/// oscillation (Gil, Sánchez, Hulin, Preusche, Hirzinger, *Stability boundary for haptic rendering: influence of damping and delay*, J.
+/// Computing and Information Science in Engineering 9(1), 2009).
+pub fn gil_hulin(damping: f64, period: Duration, delay: Duration, wall: f64) -> f64 {
+    (damping + wall) / (period.as_secs_f64() / 2.0 + delay.as_secs_f64())
+}
+
+/// The stiffest wall with which an encoder of this step, m, feeds no oscillation, N/m, where Coulomb friction, N, takes what it gives: K ≤ 2 f/Δ
+/// (Abbott, Okamura, *Effects of position quantization and sampling rate on virtual-wall passivity*, IEEE Trans. Robotics 21(5), 2005). `None`: it
+/// has no steps.
+pub fn quantised(friction: f64, encoder: f64) -> Option<f64> {
+    (encoder > 0.0).then(|| 2.0 * friction / encoder)
+}
+
+/// The least damping of its own that a device needs, N·s/m, so that position–force control over this round trip is absolutely stable up to 50 Hz: calm there
+/// whoever holds it, and whatever passive the arm touches. For all frequencies no damping is enough, since the force of a thing that resounds with the arm above any
+/// of them goes back as it is. By Llewellyn's criterion (*Some fundamental properties of transmission systems*, Proc. IRE 40(3), 1952; for
+/// teleoperation Hashtrudi-Zaad, Salcudean, Int. J. Robotics Research 20(6), 2001) 2 Re h₁₁ Re h₂₂ ≥ |h₁₂h₂₁| + Re h₁₂h₂₁ at every frequency: h₁₁ is the
+/// device, h₂₂ = 1/Z of the arm under its servo, and h₁₂h₂₁ = −e^(−sT) C/Z of the servo's C = b_s + K_s/s.
+pub fn llewellyn(arm: &Mass, round_trip: Duration) -> f64 {
+    const RATIO: f64 = 1.002;
+    /// Hz: to where no loop through a hand follows.
+    const RANGE: [f64; 2] = [0.01, 50.0];
+    let Mass { mass, damping, stiffness } = *arm;
+    let needed = |omega: f64| {
+        let servo = [damping, -stiffness / omega];
+        let whole = [damping, mass * omega - stiffness / omega];
+        let square = whole[0] * whole[0] + whole[1] * whole[1];
+        // C/Z, and Re 1/Z.
+        let re = (servo[0] * whole[0] + servo[1] * whole[1]) / square;
+        let im = (servo[1] * whole[0] - servo[0] * whole[1]) / square;
+        let (sin, cos) = libm::sincos(omega * round_trip.as_secs_f64());
+        let turned = -(re * cos + im * sin);
+        let admittance = whole[0] / square;
+        (libm::hypot(re, im) + turned) / (2.0 * admittance)
+    };
+    let omegas = std::iter::successors(Some(TAU * RANGE[0]), |omega| Some(omega * RATIO));
+    omegas.take_while(|omega| *omega < TAU * RANGE[1]).map(needed).fold(0.0, f64::max)
+}
+
+/// The critical numbers of one touch.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Critical {
+    /// [`passive`], of the wall rendered beside the hand.
+    pub passive_n_m: Option<f64>,
+    /// [`gil_hulin`], over the whole round trip.
+    pub gil_hulin_n_m: f64,
+    /// [`quantised`].
+    pub quantised_n_m: Option<f64>,
+    /// [`llewellyn`], of position–force over the whole round trip.
+    pub llewellyn_ns_m: f64,
+}
+
+impl Critical {
+    /// Of a hand with its device, sampled every `period`, over a network's round trip; the device's Coulomb friction is in N, the step of its encoder in m. The
+    /// surface's stiffness does not count.
+    pub fn new(touch: &Touch, period: Duration, round_trip: Duration, [friction, encoder]: [f64; 2]) -> Self {
+        let damping = touch.hand.damping;
+        Self {
+            passive_n_m: passive(damping, period, touch.surface.damping),
+            gil_hulin_n_m: gil_hulin(damping, period, round_trip, touch.surface.damping),
+            quantised_n_m: quantised(friction, encoder),
+            llewellyn_ns_m: llewellyn(&touch.arm, round_trip + period),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::touch::Surface;
+
+    #[test]
+    fn llewellyns_damping_keeps_every_grip_and_wall_calm_and_a_tenth_of_it_does_not() {
+        for ms in [5, 11, 41] {
+            let round_trip = Duration::from_millis(ms);
+            let needed = llewellyn(&Touch::ARM, round_trip);
+            let calm = |damping: f64, grip: &Mass, stiffness: f64, wall: f64| {
+                let hand = Mass { damping: grip.damping + damping, ..*grip };
+                let surface = Surface { stiffness, damping: wall };
+                Touch { hand, ..Touch::of(surface) }.is_stable_across(round_trip)
+            };
+            let light = Mass { mass: 0.05, damping: 0.1, stiffness: 5.0 };
+            let all = |damping: f64| {
+                [light].iter().chain(&Touch::GRIPS).all(|grip| {
+                    [10.0, 100.0, 1e3, 1e4, 2e4]
+                        .iter()
+                        .all(|k| [0.0, 10.0, 100.0].iter().all(|b| calm(damping, grip, *k, *b)))
+                })
+            };
+            assert!(all(needed) && !all(needed / 10.0), "{ms} ms: {needed} N·s/m");
+        }
+    }
+
+    #[test]
+    fn over_a_short_delay_llewellyn_asks_for_what_the_low_frequencies_need() {
+        // T² K² / (4 b) as ω → 0; what a resonance needs is beyond.
+        let (stiffness, damping) = (Touch::ARM.stiffness, Touch::ARM.damping);
+        let least = 0.005f64.powi(2) * stiffness * stiffness / (4.0 * damping);
+        let found = llewellyn(&Touch::ARM, Duration::from_millis(5));
+        assert!(found >= 0.99 * least, "{found} and {least} N·s/m");
+    }
+}
