@@ -1,4 +1,4 @@
-//! What the hand feels of a thing through a law and a line, by frequency, where it is [led](crate::sines). Friction is off; whether a hand of flesh would
+//! What the hand feels of a thing through a law and a line, by frequency, where it is led by sines. Friction is off; whether a hand of flesh would
 //! stay calm stands beside it.
 
 use std::sync::OnceLock;
