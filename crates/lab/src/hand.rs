@@ -69,9 +69,8 @@ impl SimulatedHand {
     pub fn of_run(teleop: &Teleop, seed: Seed) -> Self {
         let hand = Self::of(intention(teleop, seed), seed, teleop.period, teleop.device_force);
         let generators = Generators::new(teleop, seed, Direction::ToRobot);
-        let DeviceSpec { mass, damping, friction, encoder, velocity_filter, lag } = teleop.device;
-        let held = teleop.grip.mass();
-        let grip = Mass { mass: held.mass + mass, damping: held.damping + damping, ..held };
+        let DeviceSpec { friction, encoder, velocity_filter, lag, .. } = teleop.device;
+        let grip = teleop.hand();
         let led = teleop.led.then(Sines::new);
         let body = led.map_or(hand.body, |sines| body_of(&sines, 0.0));
         let encoder = Encoder::new(encoder, velocity_filter, &body);

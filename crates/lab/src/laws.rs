@@ -182,7 +182,7 @@ impl Touching {
                 stiffness: Some(stiffness),
                 damping: Some(damping),
                 friction: Some(0.0),
-                hysteresis: None,
+                ..Surface::DEFAULT
             };
             let teleop = Teleop { environment: Environment::Wall(wall), ..teleop.clone() };
             transparency::slowly(&teleop, line)

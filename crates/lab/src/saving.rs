@@ -103,7 +103,7 @@ impl Savings {
                         stiffness: Some(thing.surface().stiffness),
                         damping: Some(thing.surface().damping),
                         friction: Some(0.0),
-                        hysteresis: None,
+                        ..Surface::DEFAULT
                     };
                     let environment = Environment::Wall(surface);
                     let teleop = Teleop { law, environment, rest: REST, tremor: true, ..teleop };

@@ -33,7 +33,7 @@ pub struct Transparency {
 fn things() -> [(&'static str, Environment); 5] {
     let of = |stiffness, damping| {
         let [stiffness, damping] = [stiffness, damping].map(Some);
-        Environment::Wall(Surface { stiffness, damping, friction: Some(0.0), hysteresis: None })
+        Environment::Wall(Surface { stiffness, damping, friction: Some(0.0), ..Surface::DEFAULT })
     };
     let named = |thing: Thing| (thing.name(), of(thing.surface().stiffness, thing.surface().damping));
     let [foam, spring, wall] = Thing::ALL.map(named);

@@ -64,19 +64,19 @@ const COARSEST: f64 = 0.01;
 const MOST_LAG: Duration = Duration::from_millis(100);
 
 pub(super) fn check(teleop: &Teleop) -> Checked {
-    let key = |name: &str| format!("teleop.device.{name}");
-    let DeviceSpec { mass, damping, friction, encoder, velocity_filter, lag } = teleop.device;
-    within(key("mass"), mass, 0.0, 10.0)?;
-    within(key("damping"), damping, 0.0, 1000.0)?;
-    within(key("friction"), friction, 0.0, 100.0)?;
-    within(key("encoder"), encoder, 0.0, COARSEST)?;
-    within(key("velocity_filter"), velocity_filter, Duration::ZERO, SECOND)?;
-    within(key("lag"), lag, Duration::ZERO, SECOND)?;
-    let key = |name: &str| format!("teleop.arm.{name}");
-    let ArmSpec { friction, encoder, velocity_filter, lag, force } = teleop.arm;
-    within(key("friction"), friction, 0.0, 100.0)?;
-    within(key("encoder"), encoder, 0.0, COARSEST)?;
-    within(key("velocity_filter"), velocity_filter, Duration::ZERO, SECOND)?;
-    within(key("lag"), lag, Duration::ZERO, MOST_LAG)?;
-    within(key("force"), force.unwrap_or(1.0), 0.001, 10_000.0)
+    let key = |of: &str, name: &str| format!("teleop.{of}.{name}");
+    let (device, arm) = (teleop.device, teleop.arm);
+    for (of, friction, encoder, filter) in [
+        ("device", device.friction, device.encoder, device.velocity_filter),
+        ("arm", arm.friction, arm.encoder, arm.velocity_filter),
+    ] {
+        within(key(of, "friction"), friction, 0.0, 100.0)?;
+        within(key(of, "encoder"), encoder, 0.0, COARSEST)?;
+        within(key(of, "velocity_filter"), filter, Duration::ZERO, SECOND)?;
+    }
+    within(key("device", "mass"), device.mass, 0.0, 10.0)?;
+    within(key("device", "damping"), device.damping, 0.0, 1000.0)?;
+    within(key("device", "lag"), device.lag, Duration::ZERO, SECOND)?;
+    within(key("arm", "lag"), arm.lag, Duration::ZERO, MOST_LAG)?;
+    within(key("arm", "force"), arm.force.unwrap_or(1.0), 0.001, 10_000.0)
 }

@@ -99,7 +99,7 @@ pub struct Teleop {
     pub tremor: bool,
     /// Is the hand led, 8 mm into the thing and there by ten sines from 0.5 to 10 Hz, whatever pushes it? Then what it feels is told, beside what it would feel
     /// without a network. From a duration of 21s on.
-    #[serde(default, skip_serializing_if = "is_no")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub led: bool,
     /// How the hand holds the device.
     #[serde(default, skip_serializing_if = "Grip::is_default")]
@@ -160,30 +160,28 @@ fn is_yes(yes: &bool) -> bool {
     *yes
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
-fn is_no(yes: &bool) -> bool {
-    !*yes
-}
-
 fn no_time(duration: &Duration) -> bool {
     duration.is_zero()
 }
 
 impl Teleop {
-    /// The hand with the device in it, the arm, and what it touches, as far as they are linear; `None` where that is nothing. Hysteresis is the spring that
+    /// The hand with the device in it.
+    pub fn hand(&self) -> Mass {
+        let held = self.grip.mass();
+        Mass { mass: held.mass + self.device.mass, damping: held.damping + self.device.damping, ..held }
+    }
+
+    /// The [hand](Self::hand), the arm, and what it touches, as far as they are linear; `None` where that is nothing. Hysteresis is the spring that
     /// a small motion meets.
     pub fn touch(&self) -> Option<Touch> {
         let [stiffness, damping, _] = self.environment.surface()?;
-        let held = self.grip.mass();
-        let hand =
-            Mass { mass: held.mass + self.device.mass, damping: held.damping + self.device.damping, ..held };
         let met = if self.environment.hysteresis() > 0.0 { 2.0 * stiffness } else { stiffness };
         let lags = Lags {
             device: self.device.lag.as_secs_f64(),
             velocity: self.device.velocity_filter.as_secs_f64(),
             arm: self.arm.lag.as_secs_f64(),
         };
-        Some(Touch { hand, lags, ..Touch::of(touch::Surface { stiffness: met, damping }) })
+        Some(Touch { hand: self.hand(), lags, ..Touch::of(touch::Surface { stiffness: met, damping }) })
     }
 
     /// The age at which the robot applies no state.
