@@ -109,9 +109,9 @@ impl Controller {
     }
 
     /// Nothing waits that can.
-    pub(crate) fn ran_dry(&mut self) {
+    pub(crate) fn ran_dry(&mut self, now: Time) {
         if let Self::OwnQueue(law) = self {
-            law.ran_dry();
+            law.ran_dry(now);
         }
     }
 

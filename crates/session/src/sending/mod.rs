@@ -251,7 +251,7 @@ impl Sending {
         }
         self.channels.forget_late(now);
         if !self.channels.has_more() {
-            self.controller.ran_dry();
+            self.controller.ran_dry(now);
         }
         let way = pace.rtt.unwrap_or(Duration::ZERO) / 2;
         while self.controller.admits(now) {

@@ -406,6 +406,17 @@ impl<T: Transport, O: Observer> World<T, O> {
             self.run_until(self.now + MS * 100);
         }
         assert_eq!(self.robot.state(), taut_session::RobotState::Enabled, "no session");
+        self.measure();
+    }
+
+    /// Connects an operator who only looks on: measurements every millisecond from then on, and no sample.
+    pub fn look_on(&mut self) {
+        self.run_until(self.now + MS * 1_000);
+        assert_eq!(self.robot.state(), taut_session::RobotState::Paused, "no session");
+        self.measure();
+    }
+
+    fn measure(&mut self) {
         self.measuring = Some(MS);
         self.next_measurement = self.now;
     }

@@ -6,6 +6,7 @@ use super::round::{Measured, Standing};
 use super::window::{HeldWindow, Stage, Window};
 use super::{
     COSTLY, FAR, FULL, Flight, LEAST_FRAMES, PATIENCE, PATIENT, PROVEN, RESIDUE, SUSPICIOUS, TARGET, UNUSED,
+    for_a_moment,
 };
 
 impl Flight {
@@ -80,10 +81,12 @@ impl Flight {
         // Somebody else's queue, as far as is known: what can wait competes there.
         let stands = measured.standing > SUSPICIOUS;
         let competes = now < self.retry;
-        if stands && !competes && self.room.is_full(measured) {
+        // It costs what can wait for ten seconds, so it takes more.
+        let is_ours = measured.standing + measured.chance > for_a_moment(measured.chance) + SUSPICIOUS;
+        if is_ours && !competes && self.room.is_full(now, measured) {
             self.room.finds(now, measured.rate());
         }
-        let was_limited = self.room.judge(stands, measured.base, competes);
+        let was_limited = self.room.judge(now, stands, measured.base, competes);
         if !self.enabled {
             return;
         }

@@ -68,13 +68,32 @@ impl Scatter {
         self.products += dx * (y - self.mean.1);
     }
 
-    /// Standard deviation of y from the line of least squares; 0 of fewer than three points.
-    pub(super) fn about_line(&self) -> f64 {
+    /// What of y their line of least squares leaves; nothing of fewer than three points.
+    pub(super) fn about_line(&self) -> Residue {
         if self.count < 3.0 || self.squares.0 <= 0.0 {
-            return 0.0;
+            return Residue::default();
         }
-        let rest = self.squares.1 - self.products * self.products / self.squares.0;
-        (rest.max(0.0) / (self.count - 2.0)).sqrt()
+        let squares = self.squares.1 - self.products * self.products / self.squares.0;
+        Residue { squares: squares.max(0.0), freedom: self.count - 2.0 }
+    }
+}
+
+/// The sum of the squares of what lines leave of their points, and how many of those are free.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Residue {
+    pub(super) squares: f64,
+    pub(super) freedom: f64,
+}
+
+impl Residue {
+    /// What other points leave of another line.
+    pub(super) fn add(&mut self, other: Self) {
+        self.squares += other.squares;
+        self.freedom += other.freedom;
+    }
+
+    pub(super) fn deviation(&self) -> f64 {
+        (self.squares / self.freedom.max(1.0)).sqrt()
     }
 }
 

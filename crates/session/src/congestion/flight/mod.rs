@@ -12,7 +12,7 @@ mod window;
 use taut_core::{Deadline, Duration, Time};
 
 pub(super) use least::Least;
-use least::Recent;
+use least::{Recent, Residue};
 use quiet::{Quiet, SELDOM};
 pub(crate) use room::Claim;
 use room::Room;
@@ -77,9 +77,13 @@ pub(crate) struct Flight {
     frames: [Least<Duration>; 2],
     packets: Least<Duration>,
     there: Least<i64>,
-    /// What chance did in the last rounds, to round trips and to the way to the peer.
+    /// What chance does to the least of a round, as the last one was judged: to round trips and to the way to the peer.
+    chance: Option<[Duration; 2]>,
+    /// The same of the last rounds in which nothing went that can wait, and how many of those there were.
     chances: [[Duration; 2]; 4],
     judged: usize,
+    /// How such rounds scatter, until they have frames enough to tell.
+    scatter: [Residue; 2],
     round: Round,
     standing: Standing,
     /// When the last acknowledgement came.
@@ -138,6 +142,10 @@ const LEAST_ROUND: Duration = Duration::from_millis(20);
 const LEAST_FRAMES: u64 = 8;
 /// Where round trips vary, the least of a round is above the least of all by chance: by so many of their standard deviations.
 const JITTER: f64 = 2.5;
+/// By so much more is the least of a moment.
+const MOMENT: f64 = 2.0;
+/// Degrees of freedom of a standard deviation: of eight frames alone the least of four estimates would be little more than half of it.
+const LEAST_FREEDOM: f64 = 16.0;
 /// With more than the window under way, a state goes in the time in which so many arrive: what waits goes in a third more than its own time.
 const EXCESS: f64 = 4.0;
 /// The window's own least, in frames: below two, every one would wait for the acknowledgement of the one before.
@@ -171,8 +179,10 @@ impl Flight {
             frames: Default::default(),
             packets: Least::default(),
             there: Least::default(),
+            chance: None,
             chances: [[Duration::MAX; 2]; 4],
             judged: 0,
+            scatter: Default::default(),
             round: Round::begin(Time::ZERO, 0),
             standing: Standing::default(),
             heard: Time::ZERO,
@@ -239,8 +249,8 @@ impl Flight {
     }
 
     /// Nothing waits that can.
-    pub(in crate::congestion) fn ran_dry(&mut self) {
-        self.room.ran_dry();
+    pub(in crate::congestion) fn ran_dry(&mut self, now: Time) {
+        self.room.ran_dry(now);
     }
 
     /// When a window lets the next state go.
@@ -348,10 +358,10 @@ impl Flight {
         });
         let packet = packet().filter(|_| self.enabled);
         self.measure(now, above, there, packet);
-        let chance = self.chance(&self.round);
+        let chance = self.chance.unwrap_or_else(|| chance_of(self.round.scatter()));
         let waits = self.recent.record(now, way_above.min(above));
         let most = if self.window.is_some() { PATIENT } else { BRAKE };
-        self.room.saw(now, waits > most.max(chance[0].min(chance[1])), place, self.sent);
+        self.room.saw(now, waits > most.max(for_a_moment(chance[0].min(chance[1]))), place, self.sent);
         self.room.arrived(now, arrived, self.sent, chance[1]);
         let base = self.base().unwrap_or(rtt);
         let length = now.saturating_since(self.round.began);
@@ -367,21 +377,31 @@ impl Flight {
             let round = std::mem::replace(&mut self.round, Round::begin(now, self.sent + 1));
             let under_way = (self.sent - self.arrived) as f64;
             if !round.mixed {
-                self.chances[self.judged % self.chances.len()] = round.chance();
-                self.judged += 1;
+                self.learn(&round);
             }
-            let chance = self.chance(&round);
+            let chance = self.usual().unwrap_or_else(|| chance_of(round.scatter()));
+            self.chance = Some(chance);
             self.judge(now, &round.measured(length, base, frame, chance));
             self.round.filled = self.window.map_or(0.0, |window| under_way / self.most(&window));
         }
     }
 
-    /// What chance does to a round. The path's jitter is in every one; what the window does to the queue is not, nor what long frames do
-    /// to those behind them.
-    fn chance(&self, round: &Round) -> [Duration; 2] {
-        let is_own = self.window.is_none() && !round.mixed || self.judged == 0;
+    /// A round is over in which nothing went that can wait: it tells of jitter. What a window does to the queue is none, nor what long frames do to
+    /// those behind them.
+    fn learn(&mut self, round: &Round) {
+        for (all, round) in self.scatter.iter_mut().zip(round.scatter()) {
+            all.add(round);
+        }
+        if self.scatter.iter().any(|scatter| scatter.freedom >= LEAST_FREEDOM) {
+            self.chances[self.judged % self.chances.len()] = chance_of(std::mem::take(&mut self.scatter));
+            self.judged += 1;
+        }
+    }
+
+    /// What chance does to any round, where that is known.
+    fn usual(&self) -> Option<[Duration; 2]> {
         let least = |way: usize| self.chances.iter().map(|chance| chance[way]).min().unwrap_or_default();
-        if is_own { round.chance() } else { [least(0), least(1)] }
+        (self.judged > 0).then(|| [least(0), least(1)])
     }
 
     /// What one frame tells of the queue.
@@ -434,4 +454,17 @@ impl Flight {
         self.arrived = self.arrived.max(place);
         self.room.lost(place, self.sent);
     }
+}
+
+/// What chance does to the least of a round that scatters so; none where it is less than what may wait.
+fn chance_of(scatter: [Residue; 2]) -> [Duration; 2] {
+    scatter.map(|scatter| {
+        let chance = Duration::from_secs_f64(JITTER * scatter.deviation());
+        if chance < TARGET { Duration::ZERO } else { chance }
+    })
+}
+
+/// What it does to the least of some milliseconds, if it does so much to that of a round.
+fn for_a_moment(chance: Duration) -> Duration {
+    Duration::from_secs_f64(MOMENT * chance.as_secs_f64())
 }

@@ -99,11 +99,13 @@ const HEADROOM: f64 = 0.85;
 /// What is sent together arrives so much further apart where the path is full.
 const STRETCHED: f64 = 1.125;
 /// Two frames that chance alone puts this many times its mean deviation further apart are one pair in hundreds.
-const CHANCE: u64 = 4;
+const CHANCE: u64 = 3;
 /// The pace doubles before it was found what the path carries, then grows by this, and near to that by this.
 const GROWTH: (f64, f64) = (1.0 / 8.0, 1.0 / 64.0);
 /// What was found counts for so long: a path may be wider by then.
 const FRESH: Duration = Duration::from_secs(10);
+/// What can wait pushes where it is held back for this part of a round, or goes with this part of the pace: with less, what arrives is what was there to go.
+const PUSHES: f64 = 0.5;
 /// A span of frames that tells something.
 const LEAST_SPAN: Duration = Duration::from_millis(10);
 /// So much of the path is left to what can wait, whatever is made that cannot.
@@ -288,22 +290,29 @@ impl Room {
     /// Something waits that can: was it admitted?
     pub(super) fn asked(&mut self, now: Time, admitted: bool) {
         self.limited |= !admitted;
-        self.held += self.held_since.take().map_or(Duration::ZERO, |since| now.saturating_since(since));
+        self.held = self.held_by(now);
         self.held_since = (!admitted).then_some(now);
     }
 
     /// Nothing waits any more that can.
-    pub(super) fn ran_dry(&mut self) {
+    pub(super) fn ran_dry(&mut self, now: Time) {
+        self.held = self.held_by(now);
         (self.is_dry, self.held_since) = (true, None);
+    }
+
+    /// So long something was held back in this round.
+    fn held_by(&self, now: Time) -> Duration {
+        self.held + self.held_since.map_or(Duration::ZERO, |since| now.saturating_since(since))
     }
 
     /// Was what arrived in a round what the path carries? So many bytes, and nothing held back, fill no path. A queue has a frame in it, at least: a
     /// host that is busy makes delays as well, and whatever little was sent meanwhile arrives. And what goes was held back for half of the time, or went
     /// half as fast as it may.
-    pub(super) fn is_full(&self, round: &Measured) -> bool {
+    pub(super) fn is_full(&self, now: Time, round: &Measured) -> bool {
         let (rate, bytes) = (round.rate(), round.arrived as f64);
         let queues = rate * round.standing.as_secs_f64() >= round.frame;
-        let pushes = self.held * 2 >= round.length || self.pace.is_none_or(|pace| rate * 2.0 >= pace);
+        let is_held = self.held_by(now).as_secs_f64() >= round.length.as_secs_f64() * PUSHES;
+        let pushes = is_held || self.pace.is_none_or(|pace| rate >= pace * PUSHES);
         (self.limited || bytes >= INITIAL) && queues && pushes
     }
 
@@ -350,9 +359,10 @@ impl Room {
     }
 
     /// A round is over, in which so much waited; in a queue of others' it competes. Did it hold something back?
-    pub(super) fn judge(&mut self, stands: bool, base: Duration, competes: bool) -> bool {
+    pub(super) fn judge(&mut self, now: Time, stands: bool, base: Duration, competes: bool) -> bool {
         let limited = std::mem::take(&mut self.limited);
         self.held = Duration::ZERO;
+        self.held_since = self.held_since.map(|_| now);
         match (self.size, competes && stands) {
             (None, true) => self.begin_at(self.pace.unwrap_or_default() * base.as_secs_f64()),
             (Some(size), true) => self.size = Some(size + if limited { FRAME } else { 0.0 }),
@@ -373,6 +383,8 @@ impl Room {
         self.pace = Some(self.pace.map_or(rate, |pace| pace.min(rate)));
         self.carried = Some(rate);
         self.span = None;
+        // What the window held back is none of a round's to come.
+        (self.held, self.held_since) = (Duration::ZERO, self.held_since.map(|_| now));
     }
 }
 
@@ -450,5 +462,31 @@ impl Claim {
     /// What is left of so many bytes per second.
     pub(crate) fn leaves_of(&self, rate: f64) -> f64 {
         (rate - self.rate()).max(rate * LEAST_SHARE)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::round::Round;
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    #[test]
+    fn what_is_held_back_counts_for_the_round_in_which_it_was() {
+        let at = |ms| Time::ZERO + MS * ms;
+        // Little goes, and something waits.
+        let round = Round { above: MS * 3, arrived: 5_000, ..Round::begin(at(0), 0) };
+        let round = round.measured(MS * 20, MS * 20, 100.0, [Duration::ZERO; 2]);
+        let mut room = Room { pace: Some(1e6), ..Room::default() };
+        assert!(!room.is_full(at(20), &round));
+        room.asked(at(20), false);
+        assert!(room.is_full(at(40), &round), "since it began, and still");
+        room.judge(at(40), false, MS * 20, false);
+        room.asked(at(41), true);
+        assert!(!room.is_full(at(60), &round), "for a millisecond of this one");
+        room.asked(at(60), false);
+        room.ran_dry(at(70));
+        assert!(room.is_full(at(80), &round), "until it went out of date");
     }
 }

@@ -2,8 +2,8 @@
 
 use taut_core::{Duration, Time};
 
-use super::least::Scatter;
-use super::{BEHIND, GROWN, JITTER, LEAST_FRAMES, ROUNDS, STEADILY, SUSPICIOUS, TARGET};
+use super::least::{Residue, Scatter};
+use super::{BEHIND, GROWN, LEAST_FRAMES, ROUNDS, STEADILY, SUSPICIOUS};
 
 /// Rounds in a row with a standing delay, the bytes that were to go in them, those that arrived, and the time that took.
 #[derive(Clone, Copy, Debug, Default)]
@@ -160,13 +160,9 @@ impl Round {
         }
     }
 
-    /// What chance does to the least round trip and to the least time to the peer, by this round alone; none where it is less
-    /// than what may wait.
-    pub(super) fn chance(&self) -> [Duration; 2] {
-        self.scatter.map(|scatter| {
-            let chance = Duration::from_secs_f64(JITTER * scatter.about_line());
-            if chance < TARGET { Duration::ZERO } else { chance }
-        })
+    /// How far the frames' round trips and their times to the peer lie from straight lines: a queue that grows or empties is no scatter.
+    pub(super) fn scatter(&self) -> [Residue; 2] {
+        self.scatter.map(|scatter| scatter.about_line())
     }
 
     pub(super) fn measured(

@@ -432,7 +432,7 @@ fn carried_over_the_longer_path(is_told: bool) -> u64 {
             go(&mut flight, 1_000, true);
         }
         if waiting == 0 {
-            flight.ran_dry();
+            flight.ran_dry(now);
         }
     }
     carried
@@ -478,7 +478,7 @@ fn joints_beside_a_busy_host(late: Duration, asleep: Duration) -> usize {
             joints = joints.saturating_sub(1);
         }
         if joints + pictures == 0 {
-            flight.ran_dry();
+            flight.ran_dry(now);
         }
     }
     gone
