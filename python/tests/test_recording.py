@@ -32,6 +32,14 @@ kind = "command"
 encoding = "cdr"
 schema = "std_msgs/msg/String"
 definition = "string data"
+
+[[channel]]
+name = "camera"
+kind = "command"
+encoding = "raw"
+schema = "picture"
+delivery = "newest"
+largest = "1MB"
 """
 OPEN = {"boolean": bool, "string": str, "number": (int, float)}
 
@@ -121,14 +129,14 @@ def test_every_message_is_there_with_its_schema(site):
     payload = base64.b64encode(b"\0\1\0\0" + struct.pack("<I", 6) + b"hello\0").decode()
     with_lines.stdin.write(json.dumps({"message": {"channel": "say", "base64": payload}}) + "\n")
     with_lines.stdin.flush()
-    until(with_lines, "status", lambda line: [it["delivered"] for it in line["status"]["channels"]] == [20, 1])
+    until(with_lines, "status", lambda line: [it["delivered"] for it in line["status"]["channels"]] == [20, 1, 0])
     with_lines.stdin.write("q\n")
     with_lines.stdin.flush()
     said = ended(with_lines)
     robot.send_signal(signal.SIGTERM)
     robots = ended(robot)
 
-    (sent, _), (came, _) = said["status"]["channels"], robots["status"]["channels"]
+    (sent, *_), (came, *_) = said["status"]["channels"], robots["status"]["channels"]
     counts, events = read(folder / "operator.mcap")
     assert counts["to_robot/lamp"] == sent["made"] == 20, (counts, sent)
     assert events[-1] == said
@@ -171,6 +179,12 @@ def test_a_file_whose_writer_was_killed_is_read_after_the_next_start(site):
     counts, _ = read(folder / "operator.1.mcap")
     assert counts["operator/state"] >= before["status"]["messages"] - 1000, counts
     assert read(folder / "operator.mcap")[0]["operator/state"] == 50
+
+
+def free_port():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
 
 
 class Viewer:
@@ -219,21 +233,16 @@ class Viewer:
 @with_command
 def test_a_session_is_seen_live_and_nobody_can_publish(site):
     folder, _, operator = site
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    probe = subprocess.run([TAUT, "operator", "--help"], capture_output=True, text=True)
-    if "--view" not in probe.stdout:
-        pytest.skip("this taut was built without the feature `view`")
+    port = free_port()
     seen = operator("--view", f"127.0.0.1:{port}", "--record", "operator.mcap")
     until(seen, "connected")
     viewer = Viewer(port)
     assert viewer.until("serverInfo")["capabilities"] == []
     channels = {}
-    while len(channels) < 6:
+    while len(channels) < 7:
         channels.update({channel["topic"]: channel for channel in viewer.until("advertise")["channels"]})
     assert set(channels) == {
-        "operator/state", "robot/state", "operator/round_trip", "taut/events", "to_robot/lamp", "to_robot/say",
+        "operator/state", "robot/state", "operator/round_trip", "taut/events", "to_robot/lamp", "to_robot/say", "to_robot/camera",
     }
     assert channels["operator/state"]["schemaName"] == "taut.State" and channels["operator/state"]["encoding"] == "json"
     assert "position_x_m" in json.loads(channels["operator/state"]["schema"])["properties"]
@@ -260,6 +269,59 @@ def test_a_session_is_seen_live_and_nobody_can_publish(site):
         messages = mcap_reader.make_reader(file).iter_messages(topics=["operator/state"])
         written = {(message.log_time, message.data) for _, _, message in messages}
     assert set(states) <= written
+
+
+@with_command
+def test_who_looks_on_and_reads_nothing_costs_neither_memory_nor_others_their_pictures(site):
+    folder, robot, operator = site
+    pictures, size = 48, 1_000_000
+    port, metrics = free_port(), free_port()
+    seen = operator("--view", f"127.0.0.1:{port}", "--metrics", f"127.0.0.1:{metrics}", "--input", "lines")
+    until(seen, "channel")
+    viewers = [Viewer(port) for _ in range(2)]
+    idle, reader = viewers
+    for viewer in viewers:
+        channels = {channel["topic"]: channel["id"] for channel in viewer.until("advertise")["channels"]}
+        wanted = {9: "taut/events", 7: "to_robot/camera"} if viewer is reader else {7: "to_robot/camera"}
+        viewer.say({"op": "subscribe", "subscriptions": [{"id": i, "channelId": channels[topic]} for i, topic in wanted.items()]})
+    # Events come after the subscription was heard.
+    while not (isinstance(message := reader.next(), bytes) and message[1] == 9):
+        pass
+
+    def resident():
+        with open(f"/proc/{seen.pid}/status") as status:
+            return next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmRSS"))
+
+    def show(number):
+        payload = base64.b64encode(number.to_bytes(4, "little") + bytes(size - 4)).decode()
+        seen.stdin.write(json.dumps({"message": {"channel": "camera", "base64": payload}}) + "\n")
+        seen.stdin.flush()
+        while not (isinstance(message := reader.next(), bytes) and message[1] == 7):
+            pass
+        assert len(message) == 13 + size and message[13:17] == number.to_bytes(4, "little")
+
+    [show(number) for number in range(8)]
+    before = resident()
+    [show(number) for number in range(8, pictures)]
+    assert resident() - before < 12 * size, (before, resident())
+
+    def dropped():
+        with socket.create_connection(("127.0.0.1", metrics), timeout=30) as asked:
+            asked.sendall(b"GET /metrics HTTP/1.1\r\n\r\n")
+            answer = b"".join(iter(lambda: asked.recv(65536), b"")).decode()
+        lines = [line for line in answer.splitlines() if line.startswith("taut_recording_view_dropped")]
+        return {line.split('"')[1]: float(line.split()[-1]) for line in lines}
+
+    # What the kernel keeps for the idle one differs.
+    eventually("it is counted", lambda: dropped().get("superseded", 0) >= pictures - 16)
+    assert dropped()["behind"] == 0
+    while True:
+        message = reader.next()
+        if isinstance(message, bytes) and message[1] == 9 and json.loads(message[13:])["event"] == "not_shown":
+            break
+    seen.send_signal(signal.SIGTERM)
+    seen.stdin.close()
+    ended(seen)
 
 
 @with_command

@@ -51,8 +51,13 @@ impl Metrics {
         Ok(Self { newest, clock })
     }
 
-    pub(crate) fn tell(&self, status: &Status) {
-        let report = Report { status: json!(status), made: Some(self.clock.now()) };
+    /// With what became of its recording and view, if there is any.
+    pub(crate) fn tell(&self, status: &Status, recording: Option<Value>) {
+        let mut status = json!(status);
+        if let (Value::Object(fields), Some(recording)) = (&mut status, recording) {
+            fields.insert("recording".to_owned(), recording);
+        }
+        let report = Report { status, made: Some(self.clock.now()) };
         *self.newest.lock().unwrap_or_else(PoisonError::into_inner) = report;
     }
 }

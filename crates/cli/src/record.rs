@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use taut_agent::SessionObserver;
 use taut_core::{Bytes, Duration, Time};
 use taut_io::Clock;
-use taut_io::recording::{Recording, RecordingConfig, RecordingCounts};
+use taut_io::recording::{NotShown, Recording, RecordingConfig, RecordingCounts};
 
 use crate::channels::Channels;
 use crate::host::json_line;
@@ -24,11 +24,9 @@ pub(crate) struct Record {
     record_limit: Bytes,
     /// Show the session live to Foxglove or Lichtblick: ws://127.0.0.1:8765 (Open connection, Foxglove WebSocket). Whoever reaches the
     /// address sees all of it, and can send nothing
-    #[cfg(feature = "view")]
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = crate::host::address)]
     view: Option<std::net::SocketAddr>,
     /// Let --view be another address than one of this host alone
-    #[cfg(feature = "view")]
     #[arg(long, requires = "view")]
     view_anywhere: bool,
 }
@@ -51,7 +49,6 @@ impl Record {
     fn config(&self) -> Result<Option<RecordingConfig>, String> {
         let file = |path| RecordingConfig::new().file(path).limit(self.record_limit);
         let config = self.record.as_ref().map(file);
-        #[cfg(feature = "view")]
         if let Some(address) = self.view {
             if !(address.ip().is_loopback() || self.view_anywhere) {
                 return Err(format!(
@@ -118,10 +115,27 @@ impl Recorded {
         }
     }
 
+    /// For [`Metrics::tell`](crate::metrics::Metrics::tell).
+    pub(crate) fn counts(&self) -> Option<Value> {
+        let RecordingCounts { written, dropped, not_shown } = self.0.as_ref()?.counts();
+        let NotShown { superseded, behind } = not_shown;
+        Some(json!({
+            "written": written,
+            "not_written": dropped,
+            "view_dropped": { "superseded": superseded, "behind": behind },
+        }))
+    }
+
     /// Finishes the file. Is something missing?
     pub(crate) fn finish(&self) {
         let Some(recording) = &self.0 else { return };
-        let RecordingCounts { dropped, .. } = recording.finish(PATIENCE);
+        let RecordingCounts { dropped, not_shown, .. } = recording.finish(PATIENCE);
+        if not_shown.total() > 0 {
+            let NotShown { superseded, behind } = not_shown;
+            crate::say(&format!(
+                "who looked on by --view read too slowly: {superseded} pictures were superseded by newer ones, {behind} messages fell behind"
+            ));
+        }
         if dropped > 0 {
             crate::say(&format!(
                 "{dropped} messages are missing in the recording: the disk was full or too slow"

@@ -459,7 +459,7 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
             Told::Path(path) => paths::tell(at, &path, arguments.json),
             Told::Note(note) => {
                 if let (RobotNote::Progress(status), Some(metrics)) = (&note, &metrics) {
-                    metrics.tell(status);
+                    metrics.tell(status, recorded.counts());
                 }
                 out.note(at, &note);
             }

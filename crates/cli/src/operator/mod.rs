@@ -35,7 +35,7 @@ use crate::law::LawArguments;
 use crate::lines::{Opened, Shown};
 use crate::metrics::Metrics;
 use crate::paths::{self, Paths};
-use crate::record::Record;
+use crate::record::{Record, Recorded};
 use crate::robot::{Coding, parse_codec, parse_congestion};
 use crate::sound::{Page, Sound, SoundArguments};
 use crate::video::{Screen, ScreenWords};
@@ -536,7 +536,7 @@ pub(crate) fn run(arguments: &Arguments, steered: Option<Steered>) -> Ended {
             output::tell_place(clock.now(), place, arguments.json);
         }
         let is_quiet = place.is_some() && arguments.every.is_none() && !arguments.json;
-        lines(session, arguments, &declared, metrics.as_ref(), is_quiet)
+        lines(session, arguments, &declared, metrics.as_ref().map(|metrics| (metrics, &recorded)), is_quiet)
     };
     // They end with the session, and say what they saw.
     screens.into_iter().chain(speakers).for_each(|each| _ = each.join());
@@ -587,7 +587,7 @@ fn lines(
     session: Session,
     arguments: &Arguments,
     channels: &Channels,
-    metrics: Option<&Metrics>,
+    metrics: Option<(&Metrics, &Recorded)>,
     is_quiet: bool,
 ) -> Outcome {
     let (mut out, mut last, mut connected) = (Output::new(arguments.json), Time::ZERO, false);
@@ -600,8 +600,8 @@ fn lines(
             }
             Told::Note(note) => note,
         };
-        if let (OperatorNote::Progress(progress), Some(metrics)) = (&note, metrics) {
-            metrics.tell(&progress.status);
+        if let (OperatorNote::Progress(progress), Some((metrics, recorded))) = (&note, metrics) {
+            metrics.tell(&progress.status, recorded.counts());
         }
         // What was never open is not closed either: why is said at the end.
         connected |= matches!(note, OperatorNote::Event(OperatorEvent::Connected { .. }));

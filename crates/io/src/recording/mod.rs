@@ -107,6 +107,29 @@ pub struct RecordingCounts {
     pub written: u64,
     /// Left out: the queue was full, or the disk.
     pub dropped: u64,
+    /// Not sent to those who look on.
+    pub not_shown: NotShown,
+}
+
+/// Messages that somebody who looks on was not sent, of those asked for, by cause; of all who look on together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NotShown {
+    /// Pictures that waited while a newer one of their channel came.
+    pub superseded: u64,
+    /// The oldest that waited, for want of place.
+    pub behind: u64,
+}
+
+impl NotShown {
+    /// Of any cause.
+    pub const fn total(self) -> u64 {
+        self.superseded + self.behind
+    }
+
+    fn add(&mut self, other: Self) {
+        self.superseded += other.superseded;
+        self.behind += other.behind;
+    }
 }
 
 impl Recording {
@@ -159,10 +182,17 @@ impl Recording {
         }
         drop(sender);
         let _ = done.recv_timeout(left()); // Whatever is left then is not written.
+        self.counts()
+    }
+
+    /// So far.
+    pub fn counts(&self) -> RecordingCounts {
         let shared = &self.queue.shared;
+        let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
         RecordingCounts {
-            written: shared.written.load(Ordering::Relaxed),
-            dropped: shared.dropped.load(Ordering::Relaxed),
+            written: count(&shared.written),
+            dropped: count(&shared.dropped),
+            not_shown: NotShown { superseded: count(&shared.superseded), behind: count(&shared.behind) },
         }
     }
 }
@@ -174,6 +204,9 @@ struct Shared {
     dropped: AtomicU64,
     /// Of these, what the file does not say yet.
     unsaid: AtomicU64,
+    /// Of [`NotShown`].
+    superseded: AtomicU64,
+    behind: AtomicU64,
 }
 
 impl Shared {

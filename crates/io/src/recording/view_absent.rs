@@ -2,9 +2,11 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use taut_session::Channel;
 
+use super::NotShown;
 use super::messages::Topic;
 
 /// There is none.
@@ -19,7 +21,7 @@ impl View {
         match *self {}
     }
 
-    pub(super) fn show(&self, _: Topic, _: u64, _: &[u8]) {
+    pub(super) fn show(&self, _: Topic, _: u64, _: &Arc<Vec<u8>>) -> NotShown {
         match *self {}
     }
 }

@@ -15,15 +15,17 @@ use serde_json::json;
 use taut_core::{Duration, Time};
 use taut_session::Channel;
 
-use super::messages::Topic;
+use super::messages::{Content, Topic};
 use super::pieces::Pieces;
 use super::repair::finish;
 use super::view::View;
-use super::{Item, Recorded, Shared};
+use super::{Item, NotShown, Recorded, Shared};
 use crate::Clock;
 
 /// What was put into the queue is in the file after this long, and the time that a chunk takes.
 const PERIOD: Duration = Duration::from_millis(500);
+/// What those who look on miss is said so often.
+const TOLD: Duration = Duration::from_secs(1);
 /// What a message takes beside its own bytes: its record's header (MCAP specification, Message) and its entry in the chunk's index.
 const MESSAGE_OVERHEAD: u64 = 9 + 22 + 16;
 /// What a chunk takes in the end of its file: its index, of so many bytes and 10 for each topic.
@@ -44,6 +46,9 @@ pub(super) struct Writer {
 struct Out {
     piece: Option<Piece>,
     view: Option<View>,
+    /// What nobody was told yet, and since when.
+    not_shown: NotShown,
+    since: Time,
 }
 
 impl Writer {
@@ -65,11 +70,15 @@ impl Writer {
             let item = queue.recv_timeout(wait);
             let ends = matches!(item, Ok(Item::Done(_)) | Err(RecvTimeoutError::Disconnected));
             let (put, done) = match item {
-                Ok(Item::Message(message)) => (self.put(&mut out, message), None),
+                Ok(Item::Message(message)) => {
+                    self.shared.bytes.fetch_sub(message.content.len(), Ordering::Relaxed);
+                    (self.put(&mut out, message), None)
+                }
                 Ok(Item::Done(done)) => (Ok(()), Some(done)),
                 Err(_) => (Ok(()), None),
             };
-            if let Err(error) = put.and_then(|()| self.keep(&mut out, ends)) {
+            let told = put.and_then(|()| self.say_not_shown(&mut out, ends));
+            if let Err(error) = told.and_then(|()| self.keep(&mut out, ends)) {
                 let lost = out.piece.take().map_or(0, |piece| piece.count);
                 self.shared.dropped.fetch_add(lost, Ordering::Relaxed);
                 if let (Some(failed), Some(pieces)) = (failed.take(), &self.pieces) {
@@ -95,12 +104,11 @@ impl Writer {
         });
         let view = view.transpose()?;
         let piece = self.pieces.as_ref().map(|pieces| Piece::begin(pieces.begin()?, self.epoch_ns));
-        Ok(Out { piece: piece.transpose()?, view })
+        Ok(Out { piece: piece.transpose()?, view, not_shown: NotShown::default(), since: Time::ZERO })
     }
 
     fn put(&self, out: &mut Out, message: Recorded) -> io::Result<()> {
         let Recorded { seen, made, sequence, content } = message;
-        self.shared.bytes.fetch_sub(content.len(), Ordering::Relaxed);
         let (topic, view) = (content.topic(), out.view.as_ref());
         let view = view.filter(|view| view.wants(topic));
         // The disk takes no more: that is counted.
@@ -112,13 +120,38 @@ impl Writer {
             return Ok(());
         }
         let log_time = self.epoch_ns + seen.as_nanos();
-        let bytes = content.into_bytes(sequence);
+        let bytes = Arc::new(content.into_bytes(sequence));
         if let Some(view) = view {
-            view.show(topic, log_time, &bytes);
+            let not_shown = view.show(topic, log_time, &bytes);
+            self.shared.superseded.fetch_add(not_shown.superseded, Ordering::Relaxed);
+            self.shared.behind.fetch_add(not_shown.behind, Ordering::Relaxed);
+            if not_shown.total() > 0 && out.not_shown.total() == 0 {
+                out.since = self.clock.now();
+            }
+            out.not_shown.add(not_shown);
         }
         let Some(piece) = &mut out.piece else { return Ok(()) };
         self.say_gap(piece)?;
         piece.put(topic, seen, made, sequence, &bytes, &self.channels)
+    }
+
+    /// Says what those who look on miss, in the file and to them, once in a while and at the end.
+    fn say_not_shown(&self, out: &mut Out, ends: bool) -> io::Result<()> {
+        let now = self.clock.now();
+        if out.not_shown.total() == 0 || !ends && now.saturating_since(out.since) < TOLD {
+            return Ok(());
+        }
+        let NotShown { superseded, behind } = std::mem::take(&mut out.not_shown);
+        let line = json!({
+            "event": "not_shown",
+            "t_s": now.as_secs_f64(),
+            "superseded": superseded,
+            "behind": behind,
+        });
+        self.put(
+            out,
+            Recorded { seen: now, made: now, sequence: 0, content: Content::Event(line.to_string()) },
+        )
     }
 
     /// Writes what has waited for long, ends the file when it `ends`, and begins the next when it is full.
