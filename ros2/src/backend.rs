@@ -19,7 +19,18 @@ pub(crate) enum Backend {
     /// On the interfaces with these addresses.
     Dds(Vec<IpAddr>),
     /// As `rmw_zenoh`, by the router at this endpoint, such as `tcp/127.0.0.1:7447`.
-    Zenoh(String),
+    Zenoh { router: String, peers: Peers },
+}
+
+/// How programs are met by zenoh.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Peers {
+    /// All that is heard and said passes the router, and its access control.
+    #[default]
+    ByRouter,
+    /// Those of this host may connect to the bridge, over loopback.
+    Direct,
 }
 
 impl Backend {
@@ -28,7 +39,7 @@ impl Backend {
     pub(crate) fn join(&self, domain: u16) -> Result<Box<dyn Participant>, String> {
         Ok(match self {
             Self::Dds(interfaces) => Box::new(dds::Participant::new(domain, interfaces)?),
-            Self::Zenoh(router) => Box::new(rmw_zenoh::Participant::new(domain, router)?),
+            Self::Zenoh { router, peers } => Box::new(rmw_zenoh::Participant::new(domain, router, *peers)?),
         })
     }
 }

@@ -14,7 +14,8 @@ use toml::{Spanned, Value};
 pub(crate) use self::limits::{JointRange, MotionLimits};
 use self::route::RouteSpec;
 pub(crate) use self::route::{Direction, Keep, Moving, OnStop, Qos, Route};
-use crate::backend::Backend;
+use crate::backend::{Backend, Peers};
+use crate::rmw_zenoh;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -32,6 +33,7 @@ struct File {
     backend: Option<BackendName>,
     interfaces: Option<Vec<IpAddr>>,
     router: Option<String>,
+    peers: Option<Peers>,
     routes: Option<PathBuf>,
     robot: Option<RobotSpec>,
     operator: Option<OperatorSpec>,
@@ -169,6 +171,7 @@ impl Config {
                 || listed.domain.is_some()
                 || listed.interfaces.is_some()
                 || listed.router.is_some()
+                || listed.peers.is_some()
                 || listed.backend.is_some()
             {
                 return Err(other.wrong(0, "a file of routes has [[route]] and [limits] alone"));
@@ -200,10 +203,10 @@ impl Config {
                 );
             }
         };
-        let backend = backend(file.backend.unwrap_or_default(), file.interfaces, file.router)
+        let backend = backend(file.backend.unwrap_or_default(), file.interfaces, file.router, file.peers)
             .map_err(|why| source.wrong(0, &why))?;
         let is_late = |route: &Route| route.qos.transient_local;
-        if let (Backend::Zenoh(_), Some(route)) = (&backend, routes.iter().find(|route| is_late(route))) {
+        if let (Backend::Zenoh { .. }, Some(route)) = (&backend, routes.iter().find(|route| is_late(route))) {
             let why =
                 "`qos.durability` is volatile over zenoh: publish again what is for those who come later";
             return Err(source.wrong(0, &format!("route {:?}: {why}", route.name)));
@@ -219,20 +222,32 @@ fn backend(
     name: BackendName,
     interfaces: Option<Vec<IpAddr>>,
     router: Option<String>,
+    peers: Option<Peers>,
 ) -> Result<Backend, String> {
-    match (name, interfaces, router) {
-        (BackendName::Dds, None, None) => Ok(Backend::Dds(vec![IpAddr::from([127, 0, 0, 1])])),
-        (BackendName::Dds, Some(interfaces), None) if !interfaces.is_empty() => Ok(Backend::Dds(interfaces)),
-        (BackendName::Dds, Some(_), None) => {
-            Err("`interfaces` is empty: list the addresses on which ROS 2 is spoken, such as \"127.0.0.1\""
-                .into())
+    match name {
+        BackendName::Dds if router.is_some() || peers.is_some() => {
+            Err("`router` and `peers` are of zenoh: say `backend = \"zenoh\"`".into())
         }
-        (BackendName::Dds, _, Some(_)) => Err("`router` is of zenoh: say `backend = \"zenoh\"`".into()),
-        (BackendName::Zenoh, Some(_), _) => {
+        BackendName::Dds => match interfaces {
+            None => Ok(Backend::Dds(vec![IpAddr::from([127, 0, 0, 1])])),
+            Some(interfaces) if !interfaces.is_empty() => Ok(Backend::Dds(interfaces)),
+            Some(_) => Err(
+                "`interfaces` is empty: list the addresses on which ROS 2 is spoken, such as \"127.0.0.1\""
+                    .into(),
+            ),
+        },
+        BackendName::Zenoh if interfaces.is_some() => {
             Err("`interfaces` are DDS's; zenoh is found by its `router`".into())
         }
-        (BackendName::Zenoh, None, router) => {
-            Ok(Backend::Zenoh(router.unwrap_or_else(|| "tcp/127.0.0.1:7447".to_owned())))
+        BackendName::Zenoh => {
+            let router = router.unwrap_or_else(|| "tcp/127.0.0.1:7447".to_owned());
+            let peers = peers.unwrap_or_default();
+            if peers == Peers::Direct && !rmw_zenoh::is_local(&router) {
+                return Err(format!(
+                    "`peers = \"direct\"` is for programs of this host: its `router` is at a loopback address, and {router} is not"
+                ));
+            }
+            Ok(Backend::Zenoh { router, peers })
         }
     }
 }

@@ -13,7 +13,7 @@ use zenoh::qos::{CongestionControl, Priority};
 use zenoh::sample::{Sample, SampleKind};
 use zenoh::{Session, Wait};
 
-use crate::backend::{self, Publish, Sink, Tell, other_type, type_name};
+use crate::backend::{self, Peers, Publish, Sink, Tell, other_type, type_name};
 use crate::cdr::HEADER;
 use crate::clock;
 use crate::config::Qos;
@@ -179,7 +179,7 @@ fn fits(expected: &str, found: &str) -> bool {
     found == expected || found == UNSUPPORTED
 }
 
-/// A session with the router, and with the peers that it tells of.
+/// A session with the router, and with those of this host's peers that connect to it.
 pub(crate) struct Participant {
     session: Session,
     domain: u16,
@@ -190,30 +190,37 @@ pub(crate) struct Participant {
 }
 
 /// Does this endpoint, such as `tcp/127.0.0.1:7447`, lead to this host?
-fn is_local(endpoint: &str) -> bool {
+pub(crate) fn is_local(endpoint: &str) -> bool {
     let address = endpoint.split_once('/').map_or(endpoint, |(_, address)| address);
     let host = address.split(['#', '?']).next().and_then(|address| address.rsplit_once(':'));
     let host = host.map_or(address, |(host, _)| host).trim_matches(['[', ']']);
     host == "localhost" || host.parse().is_ok_and(|host: IpAddr| host.is_loopback())
 }
 
-/// Where the router is of this host, its peers are, too: as a peer, messages go to them and come from them directly, and not by the router. A
-/// client of a router elsewhere speaks with nobody else. Neither listens anywhere.
-fn settings(router: &str) -> Vec<(&'static str, String)> {
-    let is_local = is_local(router);
+/// A session's name with which peers begin, for it begins with nobody: of two peers of `rmw_zenoh` the one with the greater name connects to the
+/// other. Zenoh compares names from their first byte on, or from their last: it begins and ends with zeros.
+fn least_name() -> String {
+    let random = u128::from_le_bytes(zenoh::session::ZenohId::default().to_le_bytes());
+    format!("{:x}", u128::from(random as u64 | 1) << 32)
+}
+
+/// The router alone is dialled. The addresses that gossip tells are never: whoever reaches the router chooses them, and behind them nothing passes
+/// its access control. Who is met directly connects itself, to loopback, where the kernel lets nobody in from outside.
+fn settings(router: &str, peers: Peers) -> Vec<(&'static str, String)> {
+    let is_direct = peers == Peers::Direct;
+    let listens: &[&str] = if is_direct { &["tcp/127.0.0.1:0"] } else { &[] };
     let mut settings = vec![
-        ("mode", serde_json::json!(if is_local { "peer" } else { "client" })),
+        ("mode", serde_json::json!(if is_direct { "peer" } else { "client" })),
         ("connect/endpoints", serde_json::json!([router])),
         ("connect/timeout_ms", serde_json::json!(0)),
         ("connect/exit_on_failure", serde_json::json!(true)),
-        ("listen/endpoints", serde_json::json!([])),
+        ("listen/endpoints", serde_json::json!(listens)),
         ("scouting/multicast/enabled", serde_json::json!(false)),
-        ("scouting/gossip/enabled", serde_json::json!(is_local)),
+        ("scouting/gossip/enabled", serde_json::json!(is_direct)),
+        ("scouting/gossip/autoconnect", serde_json::json!([])),
     ];
-    if is_local {
-        // Nobody can begin with one who listens nowhere: it always begins itself.
-        settings.push(("scouting/gossip/autoconnect", serde_json::json!({ "peer": ["router", "peer"] })));
-        settings.push(("scouting/gossip/autoconnect_strategy", serde_json::json!({ "peer": "always" })));
+    if is_direct {
+        settings.push(("id", serde_json::json!(least_name())));
     }
     settings.into_iter().map(|(key, value)| (key, value.to_string())).collect()
 }
@@ -221,9 +228,9 @@ fn settings(router: &str) -> Vec<(&'static str, String)> {
 impl Participant {
     /// # Errors
     /// When no router answers.
-    pub(crate) fn new(domain: u16, router: &str) -> Result<Self, String> {
+    pub(crate) fn new(domain: u16, router: &str, peers: Peers) -> Result<Self, String> {
         let mut config = zenoh::Config::default();
-        for (key, value) in settings(router) {
+        for (key, value) in settings(router, peers) {
             config.insert_json5(key, &value).map_err(failed)?;
         }
         let session = zenoh::open(config).wait().map_err(|error| {
@@ -368,17 +375,48 @@ mod tests {
     }
 
     #[test]
-    fn peers_are_met_directly_where_the_router_is_of_this_host_and_nowhere_else() {
+    fn a_loopback_address_is_of_this_host_and_no_other() {
         for local in
             ["tcp/127.0.0.1:7447", "tcp/localhost:7447", "tcp/[::1]:7447", "tcp/127.0.0.2:7447#iface=lo"]
         {
-            assert!(settings(local).contains(&("mode", "\"peer\"".to_owned())), "{local}");
+            assert!(is_local(local), "{local}");
         }
-        for other in ["tcp/10.0.0.2:7447", "tcp/robot.local:7447", "tcp/[fe80::1]:7447"] {
-            let settings = settings(other);
-            assert!(settings.contains(&("mode", "\"client\"".to_owned())), "{other}");
-            assert!(settings.contains(&("scouting/gossip/enabled", "false".to_owned())), "{other}");
+        for other in [
+            "tcp/10.0.0.2:7447",
+            "tcp/robot.local:7447",
+            "tcp/[fe80::1]:7447",
+            "tcp/localhost.example:7447",
+            "tcp/0.0.0.0:7447",
+            "tcp/[::]:7447",
+        ] {
+            assert!(!is_local(other), "{other}");
         }
+    }
+
+    #[test]
+    fn nobody_but_the_router_is_dialled_and_nothing_but_loopback_listened_on() {
+        for (peers, mode, listens) in
+            [(Peers::ByRouter, "\"client\"", "[]"), (Peers::Direct, "\"peer\"", "[\"tcp/127.0.0.1:0\"]")]
+        {
+            let settings = settings("tcp/127.0.0.1:7447", peers);
+            for (key, value) in [
+                ("mode", mode),
+                ("connect/endpoints", "[\"tcp/127.0.0.1:7447\"]"),
+                ("listen/endpoints", listens),
+                ("scouting/gossip/autoconnect", "[]"),
+                ("scouting/multicast/enabled", "false"),
+            ] {
+                assert!(settings.contains(&(key, value.to_owned())), "{peers:?}: {key} is {value}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_name_with_which_peers_begin_is_less_than_others_from_either_end_and_unique() {
+        let name: zenoh::session::ZenohId = least_name().parse().unwrap();
+        let bytes = name.to_le_bytes();
+        assert_eq!((&bytes[..4], &bytes[12..]), (&[0; 4][..], &[0; 4][..]));
+        assert_ne!(least_name(), least_name());
     }
 
     #[test]

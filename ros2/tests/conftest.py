@@ -22,7 +22,8 @@ class Bridge:
         )
         self.lines = queue.Queue()
         self.said = []
-        threading.Thread(target=lambda: [self.lines.put(line) for line in self.process.stdout], daemon=True).start()
+        self.reader = threading.Thread(target=lambda: [self.lines.put(line) for line in self.process.stdout], daemon=True)
+        self.reader.start()
 
     def until(self, event):
         end = time.monotonic() + PATIENCE
@@ -64,10 +65,10 @@ def ros(request):
 
 @pytest.fixture
 def bridges(tmp_path, ros):
-    """Starts a robot's bridge in domain 1 and an operator's in domain 2, with these routes."""
+    """Starts a robot's bridge in domain 1 and an operator's in domain 2, with these routes; keys are of the file's head."""
     running = []
 
-    def start(routes, operator_routes=None):
+    def start(routes, operator_routes=None, robot_keys="", operator_keys="", watchdog="500ms"):
         keys, speaks = {}, ros.keys
         for end in ("robot", "operator"):
             folder = tmp_path / end
@@ -77,14 +78,14 @@ def bridges(tmp_path, ros):
             keys[end] = said["fingerprint"]
         robot = tmp_path / "robot" / "bridge.toml"
         robot.write_text(
-            f'{speaks}domain = 1\n[robot]\nlisten = "127.0.0.1:0"\nidentity = "key"\nstops = "stops"\n'
-            f'watchdog = "500ms"\ntrust = "{keys["operator"]}"\n{routes}'
+            f'{speaks}{robot_keys}domain = 1\n[robot]\nlisten = "127.0.0.1:0"\nidentity = "key"\nstops = "stops"\n'
+            f'watchdog = "{watchdog}"\ntrust = "{keys["operator"]}"\n{routes}'
         )
         robot = Bridge(robot, running)
         address = robot.address = robot.until("listening")["address"]
         operator = tmp_path / "operator" / "bridge.toml"
         operator.write_text(
-            f'{speaks}domain = 2\n[operator]\nconnect = "{address}"\nidentity = "key"\n'
+            f'{speaks}{operator_keys}domain = 2\n[operator]\nconnect = "{address}"\nidentity = "key"\n'
             f'trust = "{keys["robot"]}"\n{operator_routes or routes}'
         )
         operator = Bridge(operator, running)

@@ -1,6 +1,14 @@
 """What zenoh alone has: hashes of types, computed or learned."""
+import collections
+import ipaddress
 import json
+import os
+import signal
+import subprocess
+import sys
+import threading
 import time
+from pathlib import Path
 
 import pytest
 from messages import Time, TimeReference, Twist, TwistStamped, Vector3, stamped
@@ -69,48 +77,255 @@ def test_a_subscriber_of_a_distribution_without_hashes_takes_the_topic_from_nobo
     comes_to_rest(told)
 
 
-def test_a_router_that_ends_stops_a_base_that_was_met_by_it(ros, bridges):
+SPEED = {"topic": "/cmd_vel", "kind": "geometry_msgs::msg::dds_::TwistStamped_"}
+ROUTER = 7448  # Beside the one that the SDK's session has.
+AT_ROUTER = f'router = "tcp/127.0.0.1:{ROUTER}"\n'
+DIRECT = 'peers = "direct"\n'
+WATCHDOG = 0.5
+MARGIN = 5  # Of a busy machine.
+
+
+def speed(domain, **more):
+    """The topic that moves the base, and a message of it."""
     from rosbags.typesys import Stores, get_typestore
 
-    robot, operator = bridges(BASE)
-    heard, hand = [], ros.writer(2, "/cmd_vel", TwistStamped)
-    hash_ = get_typestore(Stores.ROS2_JAZZY).hash_rihs01("geometry_msgs/msg/TwistStamped")
-    _ends = listens_at_the_router(ros, hash_, heard)
-    until("topics match", hand.has_peer)
-    speed = TwistStamped(stamped(frame="base"), Twist(Vector3(1.0, 0.0, 0.0), Vector3(0.0, 0.0, 0.0)))
-    until("the base is driven", lambda: (operator.tell("resume"), hand.write(speed), heard)[2])
-    ros.router.close()
-    stopped = []
+    store = get_typestore(Stores.ROS2_JAZZY)
+    make = lambda name, *fields: store.types[name](*fields)  # noqa: E731
+    vector = lambda x: make("geometry_msgs/msg/Vector3", x, 0.0, 0.0)  # noqa: E731
+    header = make("std_msgs/msg/Header", make("builtin_interfaces/msg/Time", 0, 0), "base")
+    twist = make("geometry_msgs/msg/Twist", vector(1.0), vector(0.0))
+    name = "geometry_msgs/msg/TwistStamped"
+    payload = bytes(store.serialize_cdr(make(name, header, twist), name)).hex()
+    return SPEED | {"domain": domain, "hash": store.hash_rihs01(name), "payload": payload} | more
+
+
+class Node:
+    """See zenoh_node.py."""
+
+    def __init__(self, config, hears=(), says=(), inside_of=None):
+        spec = json.dumps({"config": config, "hears": list(hears), "says": list(says)})
+        enter = ["nsenter", "-t", str(inside_of), "-n"] if inside_of else []
+        file = str(Path(__file__).with_name("zenoh_node.py"))
+        pipe = subprocess.PIPE
+        self.process = subprocess.Popen([*enter, sys.executable, file, spec], stdin=pipe, stdout=pipe, text=True)
+        assert self.process.stdout.readline() == "ready\n"
+        self.heard = collections.Counter()
+        threading.Thread(target=self._hear, daemon=True).start()
+
+    def _hear(self):
+        for line in self.process.stdout:
+            self.heard[line.strip()] += 1
+
+    def signal(self, name):
+        self.process.send_signal(getattr(signal, name))
+
+    def end(self):
+        self.process.kill()
+        self.process.wait()
+
+
+@pytest.fixture
+def nodes():
+    started = []
+
+    def start(*arguments, **more):
+        started.append(Node(*arguments, **more))
+        return started[-1]
+
+    yield start
+    for node in started:
+        node.end()
+
+
+def router_at(listens="tcp/127.0.0.1", **more):
+    return {"mode": "router", "listen/endpoints": [f"{listens}:{ROUTER}"], **more}
+
+
+# As `rmw_zenoh` has its nodes: they listen on loopback, are told of by the router, and of two the one with the greater name connects.
+PEER = {
+    "mode": "peer",
+    "listen/endpoints": ["tcp/127.0.0.1:0"],
+    "scouting/gossip/target": {"peer": ["router"]},
+    "scouting/gossip/autoconnect_strategy": {"peer": {"to_router": "always", "to_peer": "greater-zid"}},
+}
+CLIENT = {"mode": "client"}
+
+
+def node_of(kind, port=ROUTER, host="127.0.0.1", **more):
+    return {"connect/endpoints": [f"tcp/{host}:{port}"], **kind, **more}
+
+
+def sockets(process):
+    """Of TCP that a process has, as (state, own address, other address)."""
+    own = set()
+    for file in Path(f"/proc/{process.pid}/fd").iterdir():
+        try:
+            own.add(os.readlink(file))
+        except FileNotFoundError:
+            continue
+    found = []
+    for table in ("tcp", "tcp6"):
+        for line in Path(f"/proc/{process.pid}/net/{table}").read_text().splitlines()[1:]:
+            words = line.split()
+            if f"socket:[{words[9]}]" in own:
+                found.append((int(words[3], 16), address(words[1]), address(words[2])))
+    return found
+
+
+def address(text):
+    """Of /proc/net/tcp: four bytes at a time, the last one first."""
+    words = bytes.fromhex(text.split(":")[0])
+    found = ipaddress.ip_address(b"".join(words[at : at + 4][::-1] for at in range(0, len(words), 4)))
+    return getattr(found, "ipv4_mapped", None) or found
+
+
+ESTABLISHED, LISTENS = 1, 10
+
+
+def are_met_directly(bridge):
+    """How many have connected to the bridge, which has the one connection to its router besides."""
+    return sum(state == ESTABLISHED for state, _, _ in sockets(bridge.process)) - 1
+
+
+def moves(operator, reader):
+    operator.tell("resume")
+    time.sleep(0.05)
+    return reader.heard["/cmd_vel"] >= 20
+
+
+def stops_of(robot):
+    """What the robot's bridge has told of stops since it was asked last."""
+    stops = []
+    while not robot.lines.empty():
+        line = json.loads(robot.lines.get())
+        robot.said.append(line)
+        stops.extend([line["cause"]] if line["event"] == "stopped" else [])
+    return stops
+
+
+# Whoever is killed is missed at once, for its sockets are closed; whoever stands still is missed when the lease that it gave ends.
+@pytest.mark.parametrize("how, lease, bound", [("SIGKILL", 20, WATCHDOG), ("SIGSTOP", 2, 2)])
+@pytest.mark.parametrize(
+    "who, kind, keys",
+    [("router", CLIENT, ""), ("reader", CLIENT, ""), ("reader", PEER, DIRECT)],
+    ids=["router", "reader_by_router", "reader_met_directly"],
+)
+def test_a_base_stops_whose_reader_or_router_dies(ros, bridges, nodes, who, kind, keys, how, lease, bound):
+    lease = {"transport/link/tx/lease": lease * 1_000}
+    router = nodes(router_at(**lease))
+    reader = nodes(node_of(kind, **lease), hears=[speed(1)])
+    # The operator's side has another router, and goes on.
+    nodes(node_of(CLIENT, 7447), says=[speed(2)])
+    robot, operator = bridges(BASE, robot_keys=AT_ROUTER + keys)
+    until("the base moves", lambda: moves(operator, reader))
+    assert are_met_directly(robot) == (1 if keys else 0)
+    stops_of(robot)
+    (router if who == "router" else reader).signal(how)
+    causes = []
 
     def stops():
-        hand.write(speed)
-        while not robot.lines.empty():
-            line = json.loads(robot.lines.get())
-            stopped.extend([line] if line["event"] == "stopped" else [])
-        return stopped
+        causes.extend(new := stops_of(robot))
+        # A busy machine may stop it for itself just before.
+        if new and "device" not in causes:
+            operator.tell("resume")
+        return "device" in causes
 
+    until("the robot's bridge stops, for nobody hears it", stops, bound + MARGIN)
+
+
+def test_a_router_that_dies_stops_nobody_who_was_met_directly(ros, bridges, nodes):
+    router = nodes(router_at())
+    reader, hand = nodes(node_of(PEER), hears=[speed(1)]), nodes(node_of(PEER), says=[speed(2)])
+    keys = AT_ROUTER + DIRECT
+    robot, operator = bridges(BASE, robot_keys=keys, operator_keys=keys, watchdog="5s")
+    until("the base moves", lambda: moves(operator, reader))
+    assert are_met_directly(robot) == are_met_directly(operator) == 2, "the reader and the hand"
+    # Nothing is resumed from here on: any stop, for whatever cause, ends it.
+    assert not stops_of(robot)
+    router.signal("SIGKILL")
+    router.process.wait()
+    end, before = time.monotonic() + 3, reader.heard["/cmd_vel"]
+    until("the base is driven on", lambda: time.monotonic() > end and reader.heard["/cmd_vel"] > before + 100)
+    assert not stops_of(robot), robot.said
+    assert hand.process.poll() is None
+
+
+@pytest.fixture
+def outside():
+    """A machine beside this one, at 10.9.9.2; this one is at 10.9.9.1. Its address is the number of a process in its network namespace."""
+    if os.geteuid() != 0:
+        pytest.skip("a network namespace needs root")
+    up = subprocess.run(["ip", "-o", "link", "show", "up"], capture_output=True, text=True).stdout.splitlines()
+    if len(up) != 1 or " lo:" not in up[0]:
+        pytest.skip("this is not a network namespace of its own: start it by `unshare -n`")
+    holder = subprocess.Popen(["unshare", "-n", "sleep", "infinity"])
+    own, pid = os.readlink("/proc/self/ns/net"), str(holder.pid)
+    there = ["nsenter", "-t", pid, "-n"]
     try:
-        until("the robot's bridge stops", stops)
+        until("it is there", lambda: holder.poll() is not None or os.readlink(f"/proc/{pid}/ns/net") != own)
+        commands = [
+            ["ip", "link", "add", "site", "type", "veth", "peer", "name", "beside", "netns", pid],
+            ["ip", "address", "add", "10.9.9.1/24", "dev", "site"],
+            ["ip", "link", "set", "site", "up"],
+            [*there, "ip", "address", "add", "10.9.9.2/24", "dev", "beside"],
+            [*there, "ip", "link", "set", "beside", "up"],
+            [*there, "ip", "link", "set", "lo", "up"],
+        ]
+        for command in commands:
+            done = subprocess.run(command, capture_output=True, text=True)
+            if done.returncode != 0:
+                pytest.skip(f"no second network namespace: {done.stderr.strip()}")
+        yield holder.pid
     finally:
-        ros.router = ros.open_router()
+        holder.kill()
+        holder.wait()
+        subprocess.run(["ip", "link", "delete", "site"], capture_output=True)
 
 
-def test_a_base_that_was_met_directly_is_driven_without_the_router(ros, bridges):
-    _, operator, told, drive = moving(ros, bridges)
-    ros.router.close()
-    told.take(1024)
-    speeds = []
+def refuses(topic):
+    """A router's access control: whoever comes by the interface `site` neither says nor hears it."""
+    messages = ["put", "declare_subscriber", "liveliness_token"]
+    rule = {"id": "none", "permission": "deny", "messages": messages, "flows": ["ingress", "egress"]}
+    rule["key_exprs"] = [f"*/{topic}/**", f"@ros2_lv/*/*/*/*/*/*/*/*/%{topic}/**"]
+    control = {"enabled": True, "default_permission": "allow", "rules": [rule]}
+    control["subjects"] = [{"id": "beside", "interfaces": ["site"]}]
+    control["policies"] = [{"rules": ["none"], "subjects": ["beside"]}]
+    return {"access_control": control}
 
-    def goes_on():
-        # A host that is busy for as long as the watchdog waits stops it as ever.
-        operator.tell("resume")
-        for _ in range(20):
-            drive()
-            time.sleep(0.005)
-        speeds.extend(message.twist.linear.x for message in told.take(1024))
-        return sum(speed > 0.0 for speed in speeds) >= 200
 
-    try:
-        until("the base is driven", goes_on)
-    finally:
-        ros.router = ros.open_router()
+@pytest.mark.parametrize("keys", ["", DIRECT], ids=["by_router", "direct"])
+@pytest.mark.parametrize("control", [{}, refuses("cmd_vel")], ids=["open", "access_control"])
+def test_nobody_outside_is_met_but_by_the_router_and_its_access_control(ros, bridges, nodes, outside, keys, control):
+    # As `rmw_zenohd` does, it listens everywhere, and tells each one the addresses that others claim to have.
+    nodes(router_at("tcp/[::]", **control))
+    robot, operator = bridges(BASE, robot_keys=AT_ROUTER + keys, operator_keys=AT_ROUTER + keys)
+    witness = {"domain": 2, "topic": "/other", "kind": "k", "hash": "h", "payload": "00"}
+    inside = nodes(node_of(CLIENT), hears=[witness])
+    settings = node_of(PEER, host="10.9.9.1", **{"listen/endpoints": ["tcp/10.9.9.2:5000"]})
+    beside = nodes(settings, hears=[speed(1)], says=[speed(2), witness], inside_of=outside)
+    met = []
+
+    def is_over():
+        for bridge in (robot, operator):
+            met.extend(socket for socket in sockets(bridge.process) if socket not in met)
+        time.sleep(0.05)
+        return inside.heard["/other"] >= 150
+
+    until("what is allowed comes by the router", is_over)
+    assert met and {state for state, _, _ in met} >= {ESTABLISHED}
+    for state, own, other in met:
+        assert own.is_loopback and (other.is_loopback or state == LISTENS), f"{state}: {own} and {other}"
+    assert any(state == LISTENS for state, _, _ in met) == (DIRECT in keys)
+    # Whoever is to be met directly is not met by the router besides, where it can be met in no such way.
+    if control or DIRECT in keys:
+        refused = lambda: "device" in stops_of(robot)  # noqa: E731
+        until("nobody is there who could be moved", lambda: (operator.tell("resume"), time.sleep(0.1), refused())[2])
+    else:
+        until("the base is moved", lambda: (operator.tell("resume"), time.sleep(0.1), beside.heard["/cmd_vel"])[2])
+    operator.tell("quit")
+    operator.process.wait(30), operator.reader.join(30)
+    came = [line["messages"] for line in map(json.loads, operator.lines.queue) if line["event"] == "route"]
+    if control or DIRECT in keys:
+        assert came == [] and beside.heard == {}, "nothing passes"
+    else:
+        assert came[-1]["sent"] > 0, "what the router lets pass comes by it"

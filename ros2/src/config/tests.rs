@@ -79,3 +79,22 @@ fn velocities_are_stopped_by_zero_and_places_are_held() {
     assert_eq!((moving.on_stop, moving.format.velocity), (OnStop::Zero, true));
     assert!(matches!(&moving.limits, MotionLimits::Joints { ranges, .. } if ranges[1].largest > 0.99));
 }
+
+#[test]
+fn zenoh_meets_programs_by_the_router_unless_asked_and_directly_on_this_host_alone() {
+    let backend = |keys: &str| parse(&format!("{keys}\n{END}{ARM}")).map(|config| config.backend);
+    let peers = |keys: &str| match backend(keys) {
+        Ok(Backend::Zenoh { peers, .. }) => peers,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(peers("backend = \"zenoh\""), Peers::ByRouter);
+    assert_eq!(
+        peers("backend = \"zenoh\"\npeers = \"by_router\"\nrouter = \"tcp/10.0.0.2:7447\""),
+        Peers::ByRouter
+    );
+    assert_eq!(peers("backend = \"zenoh\"\npeers = \"direct\""), Peers::Direct);
+    let elsewhere = "backend = \"zenoh\"\npeers = \"direct\"\nrouter = \"tcp/10.0.0.2:7447\"";
+    assert!(backend(elsewhere).unwrap_err().contains("of this host"));
+    assert!(backend("peers = \"direct\"").unwrap_err().contains("of zenoh"));
+    assert!(backend("backend = \"zenoh\"\npeers = \"all\"").unwrap_err().contains("`direct`"));
+}
