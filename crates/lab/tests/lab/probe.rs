@@ -12,7 +12,8 @@ use taut_report::result::{MediumResult, RunResult};
 use crate::world::medium;
 
 const EVERY: Duration = Duration::from_millis(1);
-const MESSAGE: Bytes = Bytes::new(102);
+/// As `taut probe` sends them.
+const MESSAGE: Bytes = Bytes::new(137);
 const MINUTE: usize = 60_000;
 const SEEDS: [u64; 4] = [1, 2, 3, 4];
 const TEN: std::ops::RangeInclusive<u64> = 1..=10;
@@ -185,6 +186,87 @@ fn a_session_over_what_was_probed_fares_as_over_the_link() {
                 }
                 let in_time = fared(runs, stream).in_time_percent;
                 assert!((in_time - truth.in_time_percent).abs() <= 0.3, "{in_time}: {truth:?}");
+            }
+        }
+    }
+}
+
+/// The chain of a shipped network's link, and what a probe sees of it.
+fn shipped(file: &str, link: &str, seed: u64) -> (toml::Value, Seen) {
+    let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios")).join(file);
+    let text: toml::Table = fs::read_to_string(&path).unwrap().parse().unwrap();
+    let scenario = Scenario::read(&path).unwrap();
+    let mut pair = link_pair(&scenario, Some(link), Seed::new(seed), &mut Inputs::default()).unwrap();
+    (text["links"][link]["chain"].clone(), Seen::over(&mut pair.up, EVERY, MINUTE, MESSAGE))
+}
+
+/// A scenario with these chains in place of its own, in the order of its links.
+fn over(scenario: &str, chains: &[toml::Value]) -> Scenario {
+    let mut text: toml::Table = scenario.parse().unwrap();
+    let links = text["links"].as_table_mut().unwrap();
+    assert_eq!(links.len(), chains.len());
+    for (at, chain) in chains.iter().enumerate() {
+        let path = if chains.len() > 2 { format!("path{}-", at / 2 + 1) } else { String::new() };
+        links[&format!("{path}{}", ["there", "back"][at % 2])]["chain"] = chain.clone();
+    }
+    Scenario::parse("over.toml", &text.to_string()).unwrap()
+}
+
+/// Rates that change and standstills are in a recording, and not in what is fitted to it.
+#[test]
+fn sessions_over_a_probe_of_shipped_networks_fare_as_over_the_networks_themselves() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("probe-shipped");
+    let (lte, wifi) = ([("lte.toml", "downlink"), ("lte.toml", "uplink")], [("wifi.toml", "air"); 2]);
+    let internet = [("internet.toml", "internet"); 2];
+    for (name, links, is_steady) in [
+        ("lte", lte.to_vec(), false),
+        ("wifi", wifi.to_vec(), false),
+        ("internet", internet.to_vec(), true),
+        ("lte and wifi", [lte, wifi].concat(), false),
+    ] {
+        // Over the links themselves, over what was recorded and over what was fitted.
+        let of_seed = |seed: u64| {
+            let folder = folder.join(seed.to_string());
+            fs::create_dir_all(&folder).unwrap();
+            let probes =
+                links.iter().zip(10 * seed..).map(|((file, link), number)| shipped(file, link, number));
+            let (chains, seen): (Vec<_>, Vec<_>) = probes.unzip();
+            let fit = |seen: &Seen| seen.fit().unwrap();
+            let fits: Vec<[Fit; 2]> = seen.chunks(2).map(|way| [fit(&way[0]), fit(&way[1])]).collect();
+            let ways = seen.chunks(2).zip(&fits);
+            let paths: Vec<_> = ways.map(|(way, fits)| path([&way[0], &way[1]], fits)).collect();
+            let files = scenario("probed.csv", &paths);
+            fs::write(folder.join("probed.csv"), &files.recording).unwrap();
+            fs::write(folder.join("probed.toml"), &files.recorded).unwrap();
+            let recorded = Scenario::read(&folder.join("probed.toml")).unwrap();
+            let fitted = is_steady.then(|| Scenario::parse("fitted.toml", &files.fitted).unwrap());
+            let link = simulated(&over(&files.fitted, &chains), seed + 300);
+            (link, simulated(&recorded, seed + 200), fitted.map(|fitted| simulated(&fitted, seed + 200)))
+        };
+        let runs = std::thread::scope(|scope| {
+            [1, 2]
+                .map(|seed| {
+                    scope.spawn({
+                        let of_seed = &of_seed;
+                        move || of_seed(seed)
+                    })
+                })
+                .map(|run| run.join().unwrap())
+        });
+        let [mut truths, mut recorded, mut fitted] = [(); 3].map(|()| Vec::new());
+        for (link, played, steady) in runs {
+            truths.push(link);
+            recorded.push(played);
+            fitted.extend(steady);
+        }
+        for (kind, runs) in [("recorded", recorded), ("fitted", fitted)] {
+            for stream in ["forward haptic", "backward haptic"].iter().filter(|_| !runs.is_empty()) {
+                let (truth, probed) = (fared(&truths, stream), fared(&runs, stream));
+                println!("{name}, {kind}, {stream}: {probed:.3?}, the link's own: {truth:.3?}");
+                within("p50", probed.p50, truth.p50, 0.1);
+                within("p99", probed.p99, truth.p99, 0.2);
+                let off = (probed.in_time_percent - truth.in_time_percent).abs();
+                assert!(off <= 0.3, "{name}, {kind}, {stream}: {probed:?}, {truth:?}");
             }
         }
     }
