@@ -3,10 +3,7 @@
 use std::collections::VecDeque;
 use std::fmt;
 
-use taut_core::{
-    Bitrate, Datagram, Deadline, Duration, Event, Message, Origin, PathId, SendError, StreamId, Time,
-    Transmit, Transport,
-};
+use taut_core::{Event, Message, SendError, StreamId, Time, Transport, passes_on};
 use taut_session::{ChannelId, ClockEstimate, OperatorEvent, RobotEvent, SendRefused, State, StateError};
 
 use crate::Measured;
@@ -87,6 +84,7 @@ impl Eye {
         self.0.as_ref().is_some_and(|observer| observer.reads_messages())
     }
 
+    #[inline]
     pub(crate) fn show(&mut self, now: Time, event: Observed<'_>) {
         if let Some(observer) = &mut self.0 {
             observer.on_event(now, event);
@@ -142,6 +140,10 @@ impl<T> Watched<T> {
         watched
     }
 
+    pub(crate) fn has_seen(&self) -> bool {
+        !self.seen.is_empty()
+    }
+
     /// The transport.
     pub fn inner(&self) -> &T {
         &self.transport
@@ -164,15 +166,6 @@ impl<T: Transport> Transport for Watched<T> {
         self.seen.extend(self.reads_messages.then_some(sent));
         Ok(())
     }
-    fn handle_input(&mut self, now: Time, input: Datagram<'_>) {
-        self.transport.handle_input(now, input);
-    }
-    fn handle_timeout(&mut self, now: Time) {
-        self.transport.handle_timeout(now);
-    }
-    fn poll_transmit(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Transmit> {
-        self.transport.poll_transmit(now, buffer)
-    }
     fn poll_event(&mut self) -> Option<Event> {
         let event = self.transport.poll_event()?;
         if self.reads_messages || self.watched && !matches!(event, Event::Received { .. }) {
@@ -180,29 +173,6 @@ impl<T: Transport> Transport for Watched<T> {
         }
         Some(event)
     }
-    fn poll_timeout(&self) -> Option<Deadline> {
-        self.transport.poll_timeout()
-    }
-    fn close(&mut self, now: Time) {
-        self.transport.close(now);
-    }
-    fn round_trip(&self) -> Option<Duration> {
-        self.transport.round_trip()
-    }
-
-    fn send_rate(&self) -> Option<Bitrate> {
-        self.transport.send_rate()
-    }
-    fn add_path(&mut self, now: Time, path: PathId) -> bool {
-        self.transport.add_path(now, path)
-    }
-    fn remove_path(&mut self, now: Time, path: PathId) {
-        self.transport.remove_path(now, path);
-    }
-    fn set_origin(&mut self, path: PathId, origin: Origin) {
-        self.transport.set_origin(path, origin);
-    }
-    fn uses_path(&self, path: PathId) -> bool {
-        self.transport.uses_path(path)
-    }
+    passes_on!(self, self.transport => handle_input handle_timeout poll_transmit poll_timeout close);
+    passes_on!(self, self.transport => add_path remove_path set_origin uses_path round_trip send_rate);
 }

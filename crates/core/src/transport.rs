@@ -132,6 +132,106 @@ macro_rules! ignores_paths {
     };
 }
 
+/// Methods of a [`Transport`] that a wrapper passes on to what it wraps, by their names: none goes by itself.
+///
+/// ```
+/// use taut_core::{Datagram, Event, Message, SendError, Time, Transport, passes_on};
+/// struct Counting<T> {
+///     inner: T,
+///     sent: u64,
+/// }
+/// impl<T: Transport> Transport for Counting<T> {
+///     fn send(&mut self, now: Time, message: Message) -> Result<(), SendError> {
+///         self.sent += 1;
+///         self.inner.send(now, message)
+///     }
+///     passes_on!(self, self.inner => handle_input handle_timeout poll_transmit poll_event poll_timeout close);
+///     passes_on!(self, self.inner => add_path remove_path set_origin uses_path round_trip send_rate);
+/// }
+/// ```
+#[macro_export]
+macro_rules! passes_on {
+    ($self:ident, $inner:expr => $($method:ident)+) => { $($crate::passes_on!(@$method $self, $inner);)+ };
+    (@send $self:ident, $inner:expr) => {
+        fn send(&mut $self, now: $crate::Time, message: $crate::Message) -> Result<(), $crate::SendError> {
+            $inner.send(now, message)
+        }
+    };
+    (@handle_input $self:ident, $inner:expr) => {
+        fn handle_input(&mut $self, now: $crate::Time, input: $crate::Datagram<'_>) {
+            $inner.handle_input(now, input);
+        }
+    };
+    (@handle_timeout $self:ident, $inner:expr) => {
+        fn handle_timeout(&mut $self, now: $crate::Time) {
+            $inner.handle_timeout(now);
+        }
+    };
+    (@poll_transmit $self:ident, $inner:expr) => {
+        fn poll_transmit(&mut $self, now: $crate::Time, buffer: &mut Vec<u8>) -> Option<$crate::Transmit> {
+            $inner.poll_transmit(now, buffer)
+        }
+    };
+    (@poll_event $self:ident, $inner:expr) => {
+        fn poll_event(&mut $self) -> Option<$crate::Event> {
+            $inner.poll_event()
+        }
+    };
+    (@poll_timeout $self:ident, $inner:expr) => {
+        fn poll_timeout(&$self) -> Option<$crate::Deadline> {
+            $inner.poll_timeout()
+        }
+    };
+    (@close $self:ident, $inner:expr) => {
+        fn close(&mut $self, now: $crate::Time) {
+            $inner.close(now);
+        }
+    };
+    (@add_path $self:ident, $inner:expr) => {
+        fn add_path(&mut $self, now: $crate::Time, path: $crate::PathId) -> bool {
+            $inner.add_path(now, path)
+        }
+    };
+    (@remove_path $self:ident, $inner:expr) => {
+        fn remove_path(&mut $self, now: $crate::Time, path: $crate::PathId) {
+            $inner.remove_path(now, path);
+        }
+    };
+    (@set_origin $self:ident, $inner:expr) => {
+        fn set_origin(&mut $self, path: $crate::PathId, origin: $crate::Origin) {
+            $inner.set_origin(path, origin);
+        }
+    };
+    (@uses_path $self:ident, $inner:expr) => {
+        fn uses_path(&$self, path: $crate::PathId) -> bool {
+            $inner.uses_path(path)
+        }
+    };
+    (@round_trip $self:ident, $inner:expr) => {
+        fn round_trip(&$self) -> Option<$crate::Duration> {
+            $inner.round_trip()
+        }
+    };
+    (@send_rate $self:ident, $inner:expr) => {
+        fn send_rate(&$self) -> Option<$crate::Bitrate> {
+            $inner.send_rate()
+        }
+    };
+}
+
+/// Makes a type that is one of several transports a [`Transport`]: it says which one by `fn whichever(&self) -> &dyn Transport` and
+/// `fn whichever_mut`, and each call goes there at once, however many types are between.
+#[macro_export]
+macro_rules! is_one_of_several {
+    ($any:ty) => {
+        impl $crate::Transport for $any {
+            $crate::passes_on!(self, self.whichever_mut() => send handle_input handle_timeout poll_transmit poll_event);
+            $crate::passes_on!(self, self.whichever_mut() => close add_path remove_path set_origin);
+            $crate::passes_on!(self, self.whichever() => poll_timeout uses_path round_trip send_rate);
+        }
+    };
+}
+
 /// A datagram to send: the bytes are in the caller's buffer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Transmit {

@@ -64,21 +64,11 @@ impl Codec {
     }
 
     /// Appends the bytes of something that can be said.
+    #[inline]
     pub(crate) fn emit(self, session: u32, body: &Body, buffer: &mut Vec<u8>) {
-        if self == Self::Native {
-            return body.emit(session, buffer);
-        }
-        let ack = |sequence: u64, echo_ns: u64| omni71::Ack { sequence, timestamp_us: echo_ns / 1_000 };
-        match body {
-            Body::State(state) | Body::Feedback(Feedback { state, .. }) => sample(state).emit(buffer),
-            Body::EmergencyStop(command) => press(command, true).emit(buffer),
-            // A reset is a resume of what is latched: which of the two it is, the robot's state says.
-            Body::Resume(command) | Body::Reset(command) => press(command, false).emit(buffer),
-            Body::Ack(answer) => ack(answer.sequence, answer.echo_ns).emit(buffer),
-            Body::EmergencyStopAck(answer) | Body::ResumeAck(answer) | Body::ResetAck(answer) => {
-                ack(answer.command, answer.echo_ns).emit(buffer);
-            }
-            _ => {}
+        match self {
+            Self::Native => body.emit(session, buffer),
+            Self::Omni71 => emit_omni71(body, buffer),
         }
     }
 
@@ -96,6 +86,21 @@ impl Codec {
             omni71::Repr::parse(bytes).map(|sample| motion(role, &sample))
         };
         body.map(|body| Frame { session, body }).map_err(|_| Unreadable::Malformed)
+    }
+}
+
+fn emit_omni71(body: &Body, buffer: &mut Vec<u8>) {
+    let ack = |sequence: u64, echo_ns: u64| omni71::Ack { sequence, timestamp_us: echo_ns / 1_000 };
+    match body {
+        Body::State(state) | Body::Feedback(Feedback { state, .. }) => sample(state).emit(buffer),
+        Body::EmergencyStop(command) => press(command, true).emit(buffer),
+        // A reset is a resume of what is latched: which of the two it is, the robot's state says.
+        Body::Resume(command) | Body::Reset(command) => press(command, false).emit(buffer),
+        Body::Ack(answer) => ack(answer.sequence, answer.echo_ns).emit(buffer),
+        Body::EmergencyStopAck(answer) | Body::ResumeAck(answer) | Body::ResetAck(answer) => {
+            ack(answer.command, answer.echo_ns).emit(buffer);
+        }
+        _ => {}
     }
 }
 

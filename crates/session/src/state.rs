@@ -77,6 +77,7 @@ impl State {
     }
 
     /// As it is sent at `now`.
+    #[inline]
     pub(crate) fn to_wire(
         self,
         now: Time,

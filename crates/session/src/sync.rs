@@ -132,9 +132,14 @@ impl ClockSync {
         self.unmatched
     }
 
+    /// Is the next request due?
+    pub(crate) fn is_due(&self, now: Time) -> bool {
+        now >= self.next
+    }
+
     /// The next request, if it is due.
     pub(crate) fn poll(&mut self, now: Time) -> Option<ClockRequest> {
-        if now < self.next {
+        if !self.is_due(now) {
             return None;
         }
         let patience = self.round_trip.timeout().saturating_mul(2);

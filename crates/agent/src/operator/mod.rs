@@ -220,7 +220,7 @@ impl<T: Conversation, D: OperatorDevice> Operator<T, D> {
     /// After each verb: shows what went through the transport.
     fn look(&mut self, now: Time) {
         self.session_due.set(Time::ZERO);
-        if self.eye.is_open() {
+        if self.session.transport().has_seen() {
             self.eye.show_all(now, self.session.transport_mut());
         }
     }

@@ -199,7 +199,7 @@ impl<T: Conversation, P: RobotDevice> Robot<T, P> {
     /// After each verb: shows what went through the transport.
     fn look(&mut self, now: Time) {
         self.session_due.set(Time::ZERO);
-        if self.eye.is_open() {
+        if self.session.transport().has_seen() {
             self.eye.show_all(now, self.session.transport_mut());
         }
     }

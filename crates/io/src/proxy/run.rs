@@ -125,7 +125,7 @@ impl Loop<'_> {
             }
         }
         let (mut machine, mut port) = self.driver.remove(self.id).expect("it is there");
-        let old = machine.reconnect(Carrier::Absent);
+        let old = machine.reconnect(Carrier::ABSENT);
         let serves = self.endpoint.remote().is_none() && old.serves_again();
         let carrier = if serves {
             // Its peers' addresses would fill the table of paths; unless one of them speaks, forget them.

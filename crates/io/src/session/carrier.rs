@@ -4,8 +4,8 @@ use std::fmt;
 
 use taut_agent::{Conversation, Refused, Trouble};
 use taut_core::{
-    Bitrate, Datagram, Deadline, Duration, Event, Message, Origin, PathId, SendError, Time, Transmit,
-    Transport,
+    Bitrate, Datagram, Deadline, Duration, Event, Message, PathId, SendError, Time, Transmit, Transport,
+    is_one_of_several,
 };
 use taut_transport::mtip::ChoiceReport;
 use taut_transport::security::Sealed;
@@ -24,23 +24,39 @@ pub enum Carrier {
     /// The kernel's TCP in the clear: for the lab.
     PlainTcp(Box<KernelTcp>),
     /// None, between two conversations.
-    Absent,
+    Absent(Absent),
 }
 
-/// Calls whichever transport it is.
-macro_rules! carried {
-    ($carrier:ident, $transport:ident => $call:expr, $absent:expr) => {
-        match $carrier {
-            Carrier::Stack($transport) => $call,
-            Carrier::Tcp($transport) => $call,
-            Carrier::TcpAcceptor($transport) => $call,
-            Carrier::PlainTcp($transport) => $call,
-            Carrier::Absent => $absent,
-        }
-    };
-}
+/// Takes nothing, and has nothing to tell.
+#[derive(Debug)]
+pub struct Absent;
 
 impl Carrier {
+    /// Between two conversations.
+    pub(crate) const ABSENT: Self = Self::Absent(Absent);
+
+    #[inline]
+    fn whichever(&self) -> &dyn Transport {
+        match self {
+            Self::Stack(stack) => stack.whichever(),
+            Self::Tcp(transport) => &**transport,
+            Self::TcpAcceptor(transport) => &**transport,
+            Self::PlainTcp(transport) => &**transport,
+            Self::Absent(transport) => transport,
+        }
+    }
+
+    #[inline]
+    fn whichever_mut(&mut self) -> &mut dyn Transport {
+        match self {
+            Self::Stack(stack) => stack.whichever_mut(),
+            Self::Tcp(transport) => &mut **transport,
+            Self::TcpAcceptor(transport) => &mut **transport,
+            Self::PlainTcp(transport) => &mut **transport,
+            Self::Absent(transport) => transport,
+        }
+    }
+
     /// Does it begin a new connection for each conversation, of which no port remembers anything?
     pub(crate) fn is_stream(&self) -> bool {
         matches!(self, Self::Tcp(_) | Self::TcpAcceptor(_) | Self::PlainTcp(_))
@@ -79,7 +95,7 @@ impl Conversation for Carrier {
             Self::Tcp(sealed) => sealed.stats().into(),
             Self::PlainTcp(tcp) if tcp.stats().connections == 0 => Trouble::Unreachable,
             Self::PlainTcp(_) => Trouble::Busy,
-            Self::TcpAcceptor(_) | Self::Absent => Trouble::NoAnswer,
+            Self::TcpAcceptor(_) | Self::Absent(_) => Trouble::NoAnswer,
         }
     }
 
@@ -99,7 +115,7 @@ impl Conversation for Carrier {
                 Some(Refused { path: None, address: Some(address), key })
             }
             Self::Stack(stack) => Conversation::take_stranger(stack),
-            Self::Tcp(_) | Self::PlainTcp(_) | Self::Absent => None,
+            Self::Tcp(_) | Self::PlainTcp(_) | Self::Absent(_) => None,
         }
     }
 
@@ -129,46 +145,33 @@ impl Conversation for Carrier {
     }
 }
 
-impl Transport for Carrier {
-    fn send(&mut self, now: Time, message: Message) -> Result<(), SendError> {
-        carried!(self, transport => transport.send(now, message), Err(SendError::Closed))
+is_one_of_several!(Carrier);
+
+impl Transport for Absent {
+    fn send(&mut self, _: Time, _: Message) -> Result<(), SendError> {
+        Err(SendError::Closed)
     }
-    fn handle_input(&mut self, now: Time, input: Datagram<'_>) {
-        carried!(self, transport => transport.handle_input(now, input), ());
-    }
-    fn handle_timeout(&mut self, now: Time) {
-        carried!(self, transport => transport.handle_timeout(now), ());
-    }
-    fn poll_transmit(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Transmit> {
-        carried!(self, transport => transport.poll_transmit(now, buffer), None)
+    fn handle_input(&mut self, _: Time, _: Datagram<'_>) {}
+    fn handle_timeout(&mut self, _: Time) {}
+    fn poll_transmit(&mut self, _: Time, _: &mut Vec<u8>) -> Option<Transmit> {
+        None
     }
     fn poll_event(&mut self) -> Option<Event> {
-        carried!(self, transport => transport.poll_event(), None)
+        None
     }
     fn poll_timeout(&self) -> Option<Deadline> {
-        carried!(self, transport => transport.poll_timeout(), None)
+        None
     }
-    fn close(&mut self, now: Time) {
-        carried!(self, transport => transport.close(now), ());
+    fn close(&mut self, _: Time) {}
+    taut_core::ignores_paths!();
+    fn uses_path(&self, _: PathId) -> bool {
+        false
     }
     fn round_trip(&self) -> Option<Duration> {
-        carried!(self, transport => transport.round_trip(), None)
+        None
     }
-
     fn send_rate(&self) -> Option<Bitrate> {
-        carried!(self, transport => transport.send_rate(), None)
-    }
-    fn add_path(&mut self, now: Time, path: PathId) -> bool {
-        carried!(self, transport => transport.add_path(now, path), false)
-    }
-    fn remove_path(&mut self, now: Time, path: PathId) {
-        carried!(self, transport => transport.remove_path(now, path), ());
-    }
-    fn set_origin(&mut self, path: PathId, origin: Origin) {
-        carried!(self, transport => transport.set_origin(path, origin), ());
-    }
-    fn uses_path(&self, path: PathId) -> bool {
-        carried!(self, transport => transport.uses_path(path), false)
+        None
     }
 }
 
@@ -179,7 +182,7 @@ impl fmt::Debug for Carrier {
             Self::Tcp(_) => f.write_str("Tcp"),
             Self::TcpAcceptor(_) => f.write_str("TcpAcceptor"),
             Self::PlainTcp(_) => f.write_str("PlainTcp"),
-            Self::Absent => f.write_str("Absent"),
+            Self::Absent(_) => f.write_str("Absent"),
         }
     }
 }

@@ -216,7 +216,7 @@ fn renew<P: Stoppable>(
 ) -> Result<bool, ServeError> {
     let (mut machine, mut port) = driver.remove(id).expect("it is there");
     let (now, mut renewed) = (driver.clock().now(), false);
-    let old = machine.reconnect(now, Carrier::Absent);
+    let old = machine.reconnect(now, Carrier::ABSENT);
     let carrier = if old.serves_again() {
         // Its peers' addresses would fill the table of paths; unless one of them speaks, forget them.
         if !old.is_open() && !old.is_stream() {

@@ -8,7 +8,8 @@ use taut_agent::{
     Operator, OperatorDevice, OperatorNote, OperatorSettings, Robot, RobotDevice, RobotNote, SessionObserver,
 };
 use taut_core::{
-    Bytes, Datagram, Deadline, DropCause, Node, NodeEvent, Packet, PacketMeta, PathId, Rng, Time, earliest,
+    Bytes, Datagram, Deadline, DropCause, Node, NodeEvent, Packet, PacketMeta, PathId, Rng, Time, Transmit,
+    earliest,
 };
 use taut_session::{OperatorConfig, RobotConfig};
 use taut_sim::Peer;
@@ -44,12 +45,14 @@ impl Agent {
         agent!(self, agent => agent.handle_timeout(now));
     }
 
-    /// Lets it tell everything; gives it another transport where it asks for one.
-    fn drain(&mut self, now: Time, stacks: &mut Stacks) {
+    /// Lets it tell everything; gives it another transport where it asks for one. True: it had something to tell.
+    fn drain(&mut self, now: Time, stacks: &mut Stacks) -> bool {
+        let mut told = false;
         let mut next = || stacks.next().expect("it could be made before");
         match self {
             Self::Operator(agent, script) => {
                 while let Some(note) = agent.poll_event(now) {
+                    told = true;
                     script.notice(now, &note);
                     if matches!(note, OperatorNote::Reconnect) {
                         agent.reconnect(now, next());
@@ -58,12 +61,14 @@ impl Agent {
             }
             Self::Robot(agent) => {
                 while let Some(note) = agent.poll_event(now) {
+                    told = true;
                     if matches!(note, RobotNote::Reconnect) {
                         agent.reconnect(now, next());
                     }
                 }
             }
         }
+        told
     }
 
     fn poll_timeout(&self) -> Option<Deadline> {
@@ -81,7 +86,7 @@ pub(super) type Events = Rc<RefCell<VecDeque<NodeEvent>>>;
 pub(super) trait Account {
     /// Something begins to happen at this agent: a packet arrived, or its time has come.
     fn begins(&mut self, _now: Time, _agent: &Agent, _arrived: Option<&PacketMeta>) {}
-    /// All is done that came of it.
+    /// All is done that came of a packet.
     fn done(&mut self) {}
     /// A packet left, over a path.
     fn sent(&mut self, path: PathId, size: Bytes);
@@ -154,8 +159,18 @@ pub(super) struct AgentNode {
 }
 
 impl AgentNode {
-    fn drain(&mut self) {
-        self.agent.drain(self.now, &mut self.stacks);
+    fn drain(&mut self) -> bool {
+        self.agent.drain(self.now, &mut self.stacks)
+    }
+
+    /// The next datagram. Transmissions come first and then events, and once more after these, as on sockets.
+    fn next_transmit(&mut self, now: Time) -> Option<Transmit> {
+        loop {
+            let transmit = agent!(&mut self.agent, agent => agent.poll_transmit(now, &mut self.spare));
+            if transmit.is_some() || !self.drain() {
+                return transmit;
+            }
+        }
     }
 }
 
@@ -178,6 +193,7 @@ impl Node for AgentNode {
         agent!(&mut self.agent, agent => agent.handle_input(now, input));
         self.spare = packet.payload;
         self.spare.clear();
+        // While it is known which packet it was.
         self.drain();
         self.account.done();
     }
@@ -190,15 +206,13 @@ impl Node for AgentNode {
         self.now = now;
         self.account.begins(now, &self.agent, None);
         self.agent.handle_timeout(now);
-        self.drain();
-        self.account.done();
     }
 
     fn poll_transmit(&mut self, now: Time) -> Option<Packet> {
         if self.begins.is_some() {
             return None;
         }
-        let transmit = agent!(&mut self.agent, agent => agent.poll_transmit(now, &mut self.spare));
+        let transmit = self.next_transmit(now);
         let stack = agent!(&mut self.agent, agent => agent.transport_mut().stack_mut());
         while let Some(choice) = stack.poll_choice() {
             self.events.borrow_mut().push_back(NodeEvent::Chosen(Box::new(choice)));

@@ -5,10 +5,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use taut_agent::{Conversation, Refused, Trouble};
-use taut_core::{
-    Address, Bitrate, Datagram, Deadline, Duration, Event, Message, Origin, PathId, SendError, Time,
-    Transmit, Transport,
-};
+use taut_core::{Address, Transport, is_one_of_several};
 use taut_transport::mtip::ChoiceReport;
 use taut_transport::stack::Stack;
 
@@ -59,6 +56,14 @@ impl Counted {
     pub(super) fn stack_mut(&mut self) -> &mut Stack {
         &mut self.stack
     }
+
+    fn whichever(&self) -> &dyn Transport {
+        self.stack.whichever()
+    }
+
+    fn whichever_mut(&mut self) -> &mut dyn Transport {
+        self.stack.whichever_mut()
+    }
 }
 
 impl Drop for Counted {
@@ -70,48 +75,7 @@ impl Drop for Counted {
     }
 }
 
-impl Transport for Counted {
-    fn send(&mut self, now: Time, message: Message) -> Result<(), SendError> {
-        self.stack.send(now, message)
-    }
-    fn handle_input(&mut self, now: Time, input: Datagram<'_>) {
-        self.stack.handle_input(now, input);
-    }
-    fn handle_timeout(&mut self, now: Time) {
-        self.stack.handle_timeout(now);
-    }
-    fn poll_transmit(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Transmit> {
-        self.stack.poll_transmit(now, buffer)
-    }
-    fn poll_event(&mut self) -> Option<Event> {
-        self.stack.poll_event()
-    }
-    fn poll_timeout(&self) -> Option<Deadline> {
-        self.stack.poll_timeout()
-    }
-    fn close(&mut self, now: Time) {
-        self.stack.close(now);
-    }
-    fn add_path(&mut self, now: Time, path: PathId) -> bool {
-        self.stack.add_path(now, path)
-    }
-    fn remove_path(&mut self, now: Time, path: PathId) {
-        self.stack.remove_path(now, path);
-    }
-    fn set_origin(&mut self, path: PathId, origin: Origin) {
-        self.stack.set_origin(path, origin);
-    }
-    fn uses_path(&self, path: PathId) -> bool {
-        self.stack.uses_path(path)
-    }
-    fn round_trip(&self) -> Option<Duration> {
-        self.stack.round_trip()
-    }
-
-    fn send_rate(&self) -> Option<Bitrate> {
-        self.stack.send_rate()
-    }
-}
+is_one_of_several!(Counted);
 
 /// As on sockets, but that nobody else asks for the robot.
 impl Conversation for Counted {
@@ -144,6 +108,7 @@ impl Conversation for Counted {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use taut_core::{Message, PathId, Time};
     use taut_transport::stack::{Bare, EveryPath};
     use taut_transport::udp::UdpConfig;
 

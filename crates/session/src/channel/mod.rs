@@ -317,6 +317,11 @@ impl Channels {
         refused
     }
 
+    /// Are there none?
+    pub(crate) fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
     /// Does this end send over any of them?
     pub(crate) fn sends(&self) -> bool {
         !self.order.is_empty()

@@ -469,7 +469,7 @@ impl<T: Transport> Operator<T> {
 
     /// What channels to the robot may send at present, once it was found: the rate for whatever makes pictures or sound for them.
     pub fn channel_bitrate(&self) -> Option<Bitrate> {
-        self.sending.channel_bitrate()
+        self.sending.channel_bitrate(self.port.transport.send_rate())
     }
 
     /// States that wait for their turn here.
@@ -496,8 +496,12 @@ impl<T: Transport> Operator<T> {
             Phase::Closed => {}
             Phase::Greeting => self.greet(now),
             Phase::Open => {
-                self.repeat_command(now);
-                self.compare_clocks(now);
+                if self.command.is_some() {
+                    self.repeat_command(now);
+                }
+                if self.sync.is_due(now) {
+                    self.compare_clocks(now);
+                }
                 self.pump(now);
                 if self.feedback.check(now, self.config.feedback_watchdog) {
                     self.events.push_back(OperatorEvent::FeedbackLost);

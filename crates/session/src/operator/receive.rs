@@ -43,11 +43,6 @@ pub(super) struct FeedbackWatch {
 }
 
 impl FeedbackWatch {
-    /// Which feedback arrived.
-    pub(super) fn window(&self) -> &Window {
-        &self.window
-    }
-
     pub(super) fn poll_timeout(&self, watchdog: Duration) -> Option<Deadline> {
         self.fresh.map(|fresh| Deadline::new(fresh + watchdog, "feedback watchdog"))
     }
@@ -246,12 +241,13 @@ impl<T: Transport> Operator<T> {
             }
         }
         let wire = &feedback.state;
+        let sighting = self.feedback.window.record(wire.sequence);
         if self.config.codec == Codec::Native {
-            self.arrivals.record(now, wire.sequence);
+            self.arrivals.record(now, wire.sequence, &self.feedback.window);
         }
         let stream = self.counters.stream(wire.stream);
         stream.received += 1;
-        let cause = match self.feedback.window.record(wire.sequence) {
+        let cause = match sighting {
             Sighting::Duplicate | Sighting::TooOld => {
                 stream.duplicate += 1;
                 Some(DropCause::Duplicate)

@@ -25,6 +25,8 @@ const HELLO_LONGEST: Duration = Duration::from_secs(1);
 pub(super) struct Arrivals {
     /// The newest, and when it came.
     newest: Option<(u64, Time)>,
+    /// Bit *i*: that of its number − 1 − *i* arrived.
+    seen: u32,
     /// What has come since the robot was told last.
     untold: u32,
     due: Option<Time>,
@@ -36,9 +38,11 @@ const TELL_WITHIN: Duration = Duration::from_millis(10);
 const TELL_EVERY: u32 = 16;
 
 impl Arrivals {
-    /// Feedback of this number came, newer than all before or not.
-    pub(super) fn record(&mut self, now: Time, sequence: u64) {
-        self.newest = self.newest.filter(|newest| newest.0 > sequence).or(Some((sequence, now)));
+    /// Feedback of this number came, newer than all before or not; `window` has it.
+    pub(super) fn record(&mut self, now: Time, sequence: u64, window: &Window) {
+        let newest = self.newest.filter(|newest| newest.0 > sequence).unwrap_or((sequence, now));
+        self.newest = Some(newest);
+        self.seen = window.before(newest.0) as u32;
         self.untold += 1;
         let due = if self.untold >= TELL_EVERY { now } else { now + TELL_WITHIN };
         self.due = Some(self.due.map_or(due, |known| known.min(due)));
@@ -53,7 +57,7 @@ impl Arrivals {
     }
 
     /// What the robot is to be told now, if anything is new.
-    fn take(&mut self, now: Time, window: &Window) -> Option<wire::Arrivals> {
+    fn take(&mut self, now: Time) -> Option<wire::Arrivals> {
         self.due.take()?;
         self.untold = 0;
         let (sequence, came) = self.newest?;
@@ -61,7 +65,7 @@ impl Arrivals {
             sequence: sequence as u16,
             received_us: (came.as_nanos() / 1_000) as u32,
             held_us: now.saturating_since(came).as_micros_u32().min(u16::MAX.into()) as u16,
-            seen: window.before(sequence) as u32,
+            seen: self.seen,
         })
     }
 }
@@ -148,20 +152,22 @@ impl<T: Transport> Operator<T> {
 
     /// Sends what may go, and tells what became of what went.
     pub(super) fn pump(&mut self, now: Time) {
-        let pace = Pace { rtt: self.round_trip.at_best(), timeout: self.round_trip.timeout() };
-        let (arrivals, window, counters) = (&mut self.arrivals, self.feedback.window(), &mut self.counters);
-        let body = |state| match arrivals.take(now, window) {
+        let pace = || Pace { rtt: self.round_trip.at_best(), timeout: self.round_trip.timeout() };
+        let (arrivals, counters) = (&mut self.arrivals, &mut self.counters);
+        let body = |state| match arrivals.take(now) {
             Some(taken) => Body::AcknowledgingState(state, taken),
             None => Body::State(state),
         };
         self.sending.pump(now, &mut self.port, pace, body, |stream| counters.stream(stream).sent += 1);
         if arrivals.is_due(now)
-            && let Some(taken) = arrivals.take(now, window)
+            && let Some(taken) = arrivals.take(now)
         {
             let _ = self.port.send(now, &Body::Arrivals(taken), Parcel::passing(now, 1));
         }
-        self.sending.give_up(now, pace.timeout.saturating_mul(2));
-        self.account_all(now);
+        self.sending.give_up(now, self.round_trip.timeout().saturating_mul(2));
+        if self.sending.has_outcomes() {
+            self.account_all(now);
+        }
     }
 
     /// It is known what became of some states.
@@ -199,6 +205,9 @@ impl<T: Transport> Operator<T> {
     }
 
     pub(super) fn report_drops(&mut self) {
+        if !self.sending.has_dropped() {
+            return;
+        }
         for Dropped { sequence, priority, cause } in self.sending.dropped() {
             self.counters.stream(stream_of(priority)).dropped.add(cause);
             self.events.push_back(OperatorEvent::Dropped { sequence, cause });

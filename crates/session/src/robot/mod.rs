@@ -404,7 +404,7 @@ impl<T: Transport> Robot<T> {
 
     /// What channels to the operator may send at present, once it was found: the rate for the camera's encoder.
     pub fn channel_bitrate(&self) -> Option<Bitrate> {
-        self.sending.channel_bitrate()
+        self.sending.channel_bitrate(self.port.transport.send_rate())
     }
 
     /// States that arrived and were neither applied nor dropped yet.
@@ -476,7 +476,9 @@ impl<T: Transport> Robot<T> {
             if self.acks.is_due(now) {
                 self.send_ack(now);
             }
-            self.compare_clocks(now);
+            if self.sync.is_due(now) {
+                self.compare_clocks(now);
+            }
             self.pump(now);
         }
         self.report_drops();
@@ -543,19 +545,24 @@ impl<T: Transport> Robot<T> {
 
     /// Sends what may go; the acknowledgement that waits travels along.
     fn pump(&mut self, now: Time) {
-        let pace = Pace { rtt: self.sync.best_rtt(), timeout: self.sync.timeout() };
+        let pace = || Pace { rtt: self.sync.best_rtt(), timeout: self.sync.timeout() };
         let (applied, counters, acks) = (self.applied, &mut self.counters, &mut self.acks);
         let body =
             |state| Body::Feedback(Feedback { state, applied, ack: acks.take_along(now, &self.window) });
         self.sending.pump(now, &mut self.port, pace, body, |stream| counters.stream(stream).sent += 1);
         // Only the operator adapts to what became of its states.
-        drop(self.sending.outcomes());
+        if self.sending.has_outcomes() {
+            drop(self.sending.outcomes());
+        }
     }
 
     fn report_drops(&mut self) {
         for Dropped { sequence, priority, cause } in self.dropped.drain(..) {
             self.counters.stream(crate::counters::stream_of(priority)).dropped.add(cause);
             self.events.push_back(RobotEvent::Dropped { sequence, cause });
+        }
+        if !self.sending.has_dropped() {
+            return;
         }
         for Dropped { sequence, cause, .. } in self.sending.dropped() {
             self.feedback_drops.add(cause);

@@ -38,8 +38,7 @@ pub(crate) struct Sending {
     /// When a cap on channels lets the next frame go, and when what the transport holds messages to does.
     next_capped: Time,
     next_carried: Time,
-    /// Bytes per second that the transport holds messages to, and what of that is live.
-    carried: Option<f64>,
+    /// What of that is live.
     live: Claim,
     dropped: Vec<Dropped>,
     outcomes: Vec<Outcome>,
@@ -119,7 +118,6 @@ impl Sending {
             next_sequence: 1,
             next_capped: Time::ZERO,
             next_carried: Time::ZERO,
-            carried: None,
             live: Claim::default(),
             dropped: Vec::new(),
             outcomes: Vec::new(),
@@ -182,11 +180,10 @@ impl Sending {
         &mut self,
         now: Time,
         port: &mut Port<T>,
-        pace: Pace,
+        pace: impl FnOnce() -> Pace,
         mut body: impl FnMut(Wire) -> Body,
         mut sent: impl FnMut(u8),
     ) {
-        self.carried = port.transport.send_rate().map(|rate| rate.as_bps() as f64 / 8.0);
         while self.outbox.len() > 0
             && self.controller.admits(now)
             && let Some((item, stream)) = self.outbox.pop(now, &mut self.dropped)
@@ -195,9 +192,12 @@ impl Sending {
                 sent(stream);
             }
         }
+        if self.channels.is_empty() {
+            return;
+        }
         self.channels.play(now);
         if self.channels.sends() {
-            self.pump_channels(now, port, pace);
+            self.pump_channels(now, port, pace());
         }
         if let Some(ack) = self.channels.poll_ack(now, port.session) {
             let mut data = port.buffer();
@@ -286,8 +286,7 @@ impl Sending {
                 if ready.live {
                     self.controller.made(now, bytes);
                     self.live.record(now, bytes);
-                } else if let Some(rate) = self.carried {
-                    let rate = self.live.leaves_of(rate);
+                } else if let Some(rate) = self.carried(port.transport.send_rate()) {
                     let at_once = Duration::from_secs_f64(AT_ONCE / rate);
                     let takes = Duration::from_secs_f64(bytes as f64 / rate);
                     self.next_carried = self.next_carried.max(now - at_once) + takes;
@@ -309,9 +308,15 @@ impl Sending {
         rate.into_iter().chain(cap).min_by(f64::total_cmp)
     }
 
-    /// What channels may send, once it was found, less what goes beside messages to mend losses: an encoder's rate.
-    pub(crate) fn channel_bitrate(&self) -> Option<Bitrate> {
-        let carried = self.carried.map(|rate| self.live.leaves_of(rate));
+    /// Bytes per second that a transport leaves for what can wait, which holds messages to this.
+    fn carried(&self, rate: Option<Bitrate>) -> Option<f64> {
+        rate.map(|rate| self.live.leaves_of(rate.as_bps() as f64 / 8.0))
+    }
+
+    /// What channels may send, once it was found, less what goes beside messages to mend losses: an encoder's rate. The transport holds
+    /// messages to `carried`.
+    pub(crate) fn channel_bitrate(&self, carried: Option<Bitrate>) -> Option<Bitrate> {
+        let carried = self.carried(carried);
         let left = self.controller.rate_left().into_iter().chain(carried).min_by(f64::total_cmp);
         let (rate, share) = (self.capped(left), self.channels.share());
         rate.map(|rate| Bitrate::from_bps((rate * share * 8.0 * ENCODER) as u64))
@@ -376,8 +381,8 @@ impl Sending {
 
     /// What is overdue by so much is lost.
     pub(crate) fn give_up(&mut self, now: Time, patience: Duration) {
-        while let Some(outcome) = self.tracker.give_up(now, patience) {
-            self.outcomes.push(outcome);
+        if self.tracker.is_overdue(now, patience) {
+            self.outcomes.extend(std::iter::from_fn(|| self.tracker.give_up(now, patience)));
         }
     }
 
@@ -386,9 +391,19 @@ impl Sending {
         self.outcomes.drain(..)
     }
 
+    /// Is anything known of that?
+    pub(crate) fn has_outcomes(&self) -> bool {
+        !self.outcomes.is_empty()
+    }
+
     /// States that will not go.
     pub(crate) fn dropped(&mut self) -> std::vec::Drain<'_, Dropped> {
         self.dropped.drain(..)
+    }
+
+    /// Are there any?
+    pub(crate) fn has_dropped(&self) -> bool {
+        !self.dropped.is_empty()
     }
 
     /// The transport dropped a state that it had taken; the stream on which it was to go.

@@ -139,15 +139,18 @@ impl Outbox {
 
     /// What goes now, and on which stream.
     pub(crate) fn pop(&mut self, now: Time, drops: &mut Vec<Dropped>) -> Option<(QueuedState, u8)> {
-        if now >= self.next_high
-            && let Some(item) = self.high.pop(now, self.thinned, drops)
-        {
-            self.next_high = now + self.interval / 2;
-            return Some((item, 1));
-        }
-        if now >= self.next_normal
-            && let Some(item) = self.normal.pop(now, self.thinned, drops)
-        {
+        loop {
+            let is_high = self.high.len() > 0 && now >= self.next_high;
+            if !is_high && (self.normal.len() == 0 || now < self.next_normal) {
+                return None;
+            }
+            let queue = if is_high { &mut self.high } else { &mut self.normal };
+            // Where all were too late, it is empty now.
+            let Some(item) = queue.pop(now, self.thinned, drops) else { continue };
+            if is_high {
+                self.next_high = now + self.interval / 2;
+                return Some((item, 1));
+            }
             // Two intervals may be made up for. A host that was late by less than that sends two states at once, and the
             // next one is due before a whole interval has passed: with less credit it would wait, and so would every one
             // after it, for as long as the device keeps its rate.
@@ -155,7 +158,6 @@ impl Outbox {
             self.odd = !self.odd;
             return Some((item, if self.odd { 2 } else { 3 }));
         }
-        None
     }
 
     pub(crate) fn flush(&mut self, cause: DropCause, drops: &mut Vec<Dropped>) {

@@ -15,8 +15,8 @@ const REMEMBERED: u64 = 8192;
 pub(crate) struct Tracker {
     /// By sequence, modulo its length.
     slots: Vec<Slot>,
-    /// In the order of sending: what may still be waiting for its acknowledgement.
-    waiting: VecDeque<u64>,
+    /// In the order of sending, and when: what may still be waiting for its acknowledgement.
+    waiting: VecDeque<(u64, Time)>,
     unmatched: u64,
 }
 
@@ -74,16 +74,22 @@ impl Tracker {
         stream: u8,
     ) -> Option<Outcome> {
         if self.slots.is_empty() {
-            self.slots.resize(REMEMBERED as usize, Slot::default());
+            self.make_slots();
         }
         let slot = &mut self.slots[(sequence % REMEMBERED) as usize];
         let pushed_out = (slot.fate == Fate::Waiting).then(|| slot.outcome(false));
         *slot = Slot { sequence, created_ns, sent: now, place, bytes, stream, fate: Fate::Waiting };
-        self.waiting.push_back(sequence);
-        if self.waiting.len() > 2 * REMEMBERED as usize {
+        if self.waiting.len() >= 2 * REMEMBERED as usize {
             self.waiting.pop_front();
         }
+        self.waiting.push_back((sequence, now));
         pushed_out
+    }
+
+    /// Whoever sends nothing that is acknowledged has none.
+    #[cold]
+    fn make_slots(&mut self) {
+        self.slots.resize(REMEMBERED as usize, Slot::default());
     }
 
     /// An acknowledgement names a state. Its first one tells what became of it; when that state was sent is told by
@@ -117,19 +123,20 @@ impl Tracker {
 
     /// The next state that was sent before `before` and not acknowledged, oldest first: given up.
     pub(crate) fn give_up(&mut self, now: Time, after: Duration) -> Option<Outcome> {
-        while let Some(&sequence) = self.waiting.front() {
+        while self.is_overdue(now, after) {
+            let (sequence, _) = self.waiting.pop_front()?;
             let slot = &mut self.slots[(sequence % REMEMBERED) as usize];
             if slot.is(sequence) && slot.fate == Fate::Waiting {
-                if now.saturating_since(slot.sent) < after {
-                    return None;
-                }
-                self.waiting.pop_front();
                 slot.fate = Fate::GivenUp;
                 return Some(slot.outcome(false));
             }
-            self.waiting.pop_front();
         }
         None
+    }
+
+    /// May [`give_up`](Self::give_up) have something to do?
+    pub(crate) fn is_overdue(&self, now: Time, after: Duration) -> bool {
+        self.waiting.front().is_some_and(|(_, sent)| now.saturating_since(*sent) >= after)
     }
 }
 

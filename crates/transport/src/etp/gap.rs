@@ -1,9 +1,6 @@
 //! The gap over another transport.
 
-use taut_core::{
-    Bitrate, Datagram, Deadline, Duration, Event, Message, Origin, PathId, SendError, Time, Transmit,
-    Transport, earliest,
-};
+use taut_core::{Deadline, Duration, Event, Message, SendError, Time, Transport, earliest, passes_on};
 
 use super::config::{ConfigError, MAX_GAP};
 use super::gate::{Gate, GateConfig, Sampling};
@@ -86,17 +83,9 @@ impl<T: Transport> Transport for Gap<T> {
         Ok(())
     }
 
-    fn handle_input(&mut self, now: Time, input: Datagram<'_>) {
-        self.inner.handle_input(now, input);
-    }
-
     fn handle_timeout(&mut self, now: Time) {
         self.release(now);
         self.inner.handle_timeout(now);
-    }
-
-    fn poll_transmit(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Transmit> {
-        self.inner.poll_transmit(now, buffer)
     }
 
     fn poll_event(&mut self) -> Option<Event> {
@@ -115,28 +104,6 @@ impl<T: Transport> Transport for Gap<T> {
         self.inner.close(now);
     }
 
-    fn add_path(&mut self, now: Time, path: PathId) -> bool {
-        self.inner.add_path(now, path)
-    }
-
-    fn remove_path(&mut self, now: Time, path: PathId) {
-        self.inner.remove_path(now, path);
-    }
-
-    fn set_origin(&mut self, path: PathId, origin: Origin) {
-        self.inner.set_origin(path, origin);
-    }
-
-    fn uses_path(&self, path: PathId) -> bool {
-        self.inner.uses_path(path)
-    }
-
-    /// Of the transport below: what waits for the gap waits at this end, not in the network.
-    fn round_trip(&self) -> Option<Duration> {
-        self.inner.round_trip()
-    }
-
-    fn send_rate(&self) -> Option<Bitrate> {
-        self.inner.send_rate()
-    }
+    // The round trip, too: what waits for the gap waits at this end, not in the network.
+    passes_on!(self, self.inner => handle_input poll_transmit add_path remove_path set_origin uses_path round_trip send_rate);
 }

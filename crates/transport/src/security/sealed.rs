@@ -5,8 +5,8 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use taut_core::{
-    Bitrate, Bytes, Datagram, Deadline, DropCause, Duration, Event, Message, Origin, PathId, Reliability,
-    SendError, StreamId, Time, Transmit, Transport, earliest,
+    Bytes, Datagram, Deadline, DropCause, Duration, Event, Message, PathId, Reliability, SendError, StreamId,
+    Time, Transmit, Transport, earliest, passes_on,
 };
 
 use super::config::SecurityConfig;
@@ -530,29 +530,7 @@ impl<T: Transport> Transport for Sealed<T> {
         self.end();
     }
 
-    fn round_trip(&self) -> Option<Duration> {
-        self.inner.round_trip()
-    }
-
-    fn send_rate(&self) -> Option<Bitrate> {
-        self.inner.send_rate()
-    }
-
-    fn add_path(&mut self, now: Time, path: PathId) -> bool {
-        self.inner.add_path(now, path)
-    }
-
-    fn remove_path(&mut self, now: Time, path: PathId) {
-        self.inner.remove_path(now, path);
-    }
-
-    fn set_origin(&mut self, path: PathId, origin: Origin) {
-        self.inner.set_origin(path, origin);
-    }
-
-    fn uses_path(&self, path: PathId) -> bool {
-        self.inner.uses_path(path)
-    }
+    passes_on!(self, self.inner => round_trip send_rate add_path remove_path set_origin uses_path);
 }
 
 impl<T> fmt::Debug for Sealed<T> {

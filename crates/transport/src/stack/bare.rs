@@ -1,11 +1,8 @@
 //! Every transport, with nothing around it.
 
-use taut_core::{
-    Bitrate, Bytes, Datagram, Deadline, Duration, Event, IPV4_HEADER, Message, Origin, PathId, Protocol, Rng,
-    SendError, Time, Transmit, Transport, UDP_HEADER,
-};
+use taut_core::{Bytes, IPV4_HEADER, Protocol, Rng, Transport, UDP_HEADER, is_one_of_several};
 
-use super::{EveryPath, Part, Protection, Randomness, Side, StackError, StackSpec, by_match};
+use super::{EveryPath, Part, Protection, Randomness, Side, StackError, StackSpec};
 use crate::dccp::Dccp;
 use crate::etp::{Etp, Gap};
 use crate::mptcp::{self, Mptcp};
@@ -42,7 +39,38 @@ pub enum Bare {
     EveryPath(EveryPath),
 }
 
-by_match!(Bare: Udp, Etp, Tcp, SpacedTcp, Quic, Mpquic, Sctp, Dccp, Mtip, Mptcp, EveryPath);
+/// The transport that it is, whose methods are then looked up once and not by a match each.
+macro_rules! whichever {
+    ($bare:ident) => {
+        match $bare {
+            Bare::Udp(transport) => transport,
+            Bare::Etp(transport) => transport,
+            Bare::Tcp(transport) => transport,
+            Bare::SpacedTcp(transport) => transport,
+            Bare::Quic(transport) => transport,
+            Bare::Mpquic(transport) => transport,
+            Bare::Sctp(transport) => transport,
+            Bare::Dccp(transport) => transport,
+            Bare::Mtip(transport) => transport,
+            Bare::Mptcp(transport) => transport,
+            Bare::EveryPath(transport) => transport,
+        }
+    };
+}
+
+impl Bare {
+    #[inline]
+    pub(super) fn whichever(&self) -> &dyn Transport {
+        whichever!(self)
+    }
+
+    #[inline]
+    pub(super) fn whichever_mut(&mut self) -> &mut dyn Transport {
+        whichever!(self)
+    }
+}
+
+is_one_of_several!(Bare);
 
 /// The end of a connection that is at this side.
 macro_rules! end {

@@ -1,9 +1,6 @@
 //! A datagram on every path for every message.
 
-use taut_core::{
-    Bitrate, Datagram, Deadline, Duration, Event, Message, Origin, PathId, SendError, Time, Transmit,
-    Transport,
-};
+use taut_core::{Datagram, Origin, PathId, Time, Transmit, Transport, passes_on};
 
 use crate::udp::{Udp, UdpConfig};
 
@@ -49,15 +46,10 @@ impl EveryPath {
 }
 
 impl Transport for EveryPath {
-    fn send(&mut self, now: Time, message: Message) -> Result<(), SendError> {
-        self.udp.send(now, message)
-    }
+    passes_on!(self, self.udp => send handle_timeout poll_event poll_timeout close round_trip send_rate);
     fn handle_input(&mut self, now: Time, input: Datagram<'_>) {
         self.learn(input.path);
         self.udp.handle_input(now, input);
-    }
-    fn handle_timeout(&mut self, now: Time) {
-        self.udp.handle_timeout(now);
     }
     fn poll_transmit(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Transmit> {
         if self.left == 0 && !self.paths.is_empty() {
@@ -73,15 +65,6 @@ impl Transport for EveryPath {
         buffer.extend_from_slice(&self.current);
         Some(Transmit { path, ..Transmit::default() })
     }
-    fn poll_event(&mut self) -> Option<Event> {
-        self.udp.poll_event()
-    }
-    fn poll_timeout(&self) -> Option<Deadline> {
-        self.udp.poll_timeout()
-    }
-    fn close(&mut self, now: Time) {
-        self.udp.close(now);
-    }
     fn add_path(&mut self, _: Time, path: PathId) -> bool {
         self.learn(path)
     }
@@ -93,13 +76,6 @@ impl Transport for EveryPath {
     fn set_origin(&mut self, _: PathId, _: Origin) {}
     fn uses_path(&self, path: PathId) -> bool {
         self.paths.contains(&path)
-    }
-    fn round_trip(&self) -> Option<Duration> {
-        self.udp.round_trip()
-    }
-
-    fn send_rate(&self) -> Option<Bitrate> {
-        self.udp.send_rate()
     }
 }
 

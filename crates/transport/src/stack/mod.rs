@@ -39,10 +39,7 @@ mod trouble;
 
 use std::fmt;
 
-use taut_core::{
-    Bitrate, Datagram, Deadline, Duration, Event, Message, Origin, PathId, Protocol, Rng, SendError, Time,
-    Transmit, Transport,
-};
+use taut_core::{Protocol, Rng, Transport, is_one_of_several};
 
 pub use self::bare::Bare;
 pub use self::every_path::EveryPath;
@@ -54,54 +51,6 @@ use crate::etp;
 use crate::identity::{Fingerprint, Identity, Trust};
 use crate::security::{Sealed, Secured, SecurityConfig};
 
-/// Makes an enum of transports one, which calls whichever it is; each call is resolved by the match alone.
-macro_rules! by_match {
-    ($any:ident: $($kind:ident),+) => {
-        impl Transport for $any {
-            fn send(&mut self, now: Time, message: Message) -> Result<(), SendError> {
-                match self { $(Self::$kind(transport) => transport.send(now, message),)+ }
-            }
-            fn handle_input(&mut self, now: Time, input: Datagram<'_>) {
-                match self { $(Self::$kind(transport) => transport.handle_input(now, input),)+ }
-            }
-            fn handle_timeout(&mut self, now: Time) {
-                match self { $(Self::$kind(transport) => transport.handle_timeout(now),)+ }
-            }
-            fn poll_transmit(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Transmit> {
-                match self { $(Self::$kind(transport) => transport.poll_transmit(now, buffer),)+ }
-            }
-            fn poll_event(&mut self) -> Option<Event> {
-                match self { $(Self::$kind(transport) => transport.poll_event(),)+ }
-            }
-            fn poll_timeout(&self) -> Option<Deadline> {
-                match self { $(Self::$kind(transport) => transport.poll_timeout(),)+ }
-            }
-            fn close(&mut self, now: Time) {
-                match self { $(Self::$kind(transport) => transport.close(now),)+ }
-            }
-            fn add_path(&mut self, now: Time, path: PathId) -> bool {
-                match self { $(Self::$kind(transport) => transport.add_path(now, path),)+ }
-            }
-            fn remove_path(&mut self, now: Time, path: PathId) {
-                match self { $(Self::$kind(transport) => transport.remove_path(now, path),)+ }
-            }
-            fn set_origin(&mut self, path: PathId, origin: Origin) {
-                match self { $(Self::$kind(transport) => transport.set_origin(path, origin),)+ }
-            }
-            fn uses_path(&self, path: PathId) -> bool {
-                match self { $(Self::$kind(transport) => transport.uses_path(path),)+ }
-            }
-            fn round_trip(&self) -> Option<Duration> {
-                match self { $(Self::$kind(transport) => transport.round_trip(),)+ }
-            }
-            fn send_rate(&self) -> Option<Bitrate> {
-                match self { $(Self::$kind(transport) => transport.send_rate(),)+ }
-            }
-        }
-    };
-}
-use by_match;
-
 /// One end of whatever carries a conversation.
 pub enum Stack {
     /// In the clear, or a transport with a security of its own: QUIC.
@@ -112,7 +61,29 @@ pub enum Stack {
     Sealed(Box<Sealed<Bare>>),
 }
 
-by_match!(Stack: Plain, Secured, Sealed);
+impl Stack {
+    /// The transport, whichever it is.
+    #[inline]
+    pub fn whichever(&self) -> &dyn Transport {
+        match self {
+            Self::Plain(bare) => bare.whichever(),
+            Self::Secured(secured) => &**secured,
+            Self::Sealed(sealed) => &**sealed,
+        }
+    }
+
+    /// The same, to be used.
+    #[inline]
+    pub fn whichever_mut(&mut self) -> &mut dyn Transport {
+        match self {
+            Self::Plain(bare) => bare.whichever_mut(),
+            Self::Secured(secured) => &mut **secured,
+            Self::Sealed(sealed) => &mut **sealed,
+        }
+    }
+}
+
+is_one_of_several!(Stack);
 
 /// Which of the two ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -239,7 +239,8 @@ impl Frame {
         match &self.body {
             Body::Hello(hello) => hello.len(),
             body => {
-                let energy = body.energy().map_or(0, |_| state::ENERGY_LEN);
+                let energy = body.state().and_then(|state| state.energy);
+                let energy = energy.map_or(0, |_| state::ENERGY_LEN);
                 length_of(body.kind()).expect("a body has a kind") + energy
             }
         }
@@ -257,13 +258,13 @@ impl Body {
         buffer.extend_from_slice(&MAGIC);
         buffer.extend_from_slice(&[VERSION, self.kind()]);
         buffer.extend_from_slice(&session.to_be_bytes());
+        let state = self.state();
+        if let Some(state) = state {
+            state.emit(buffer);
+        }
         match self {
-            Body::State(state) => state.emit(buffer),
-            Body::AcknowledgingState(state, arrivals) => {
-                state.emit(buffer);
-                arrivals.emit(buffer);
-            }
-            Body::Arrivals(arrivals) => arrivals.emit(buffer),
+            Body::State(_) | Body::Goodbye => {}
+            Body::AcknowledgingState(_, arrivals) | Body::Arrivals(arrivals) => arrivals.emit(buffer),
             Body::Ack(ack) => ack.emit(buffer),
             Body::EmergencyStop(command) | Body::Resume(command) | Body::Reset(command) => {
                 command.emit(buffer);
@@ -273,19 +274,20 @@ impl Body {
             Body::ClockReply(reply) => reply.emit(buffer),
             Body::Hello(hello) => hello.emit(buffer),
             Body::Status(status) => status.emit(buffer),
-            Body::Feedback(feedback) => feedback.emit(buffer),
+            Body::Feedback(feedback) => feedback.emit_rest(buffer),
             Body::Refusal(reason) => buffer.push(reason.code()),
-            Body::Goodbye => {}
         }
-        self.energy().iter().for_each(|energy| buffer.extend_from_slice(&energy.to_be_bytes()));
+        if let Some(energy) = state.and_then(|state| state.energy) {
+            buffer.extend_from_slice(&energy.to_be_bytes());
+        }
     }
 
-    /// What its frame ends with, J.
-    const fn energy(&self) -> Option<f64> {
+    /// What its frame begins with; the energy of that is at the end.
+    const fn state(&self) -> Option<&State> {
         match self {
             Self::State(state)
             | Self::AcknowledgingState(state, _)
-            | Self::Feedback(Feedback { state, .. }) => state.energy,
+            | Self::Feedback(Feedback { state, .. }) => Some(state),
             _ => None,
         }
     }

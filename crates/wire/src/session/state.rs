@@ -1,7 +1,7 @@
 //! Motion and force.
 
 use super::report::Ack;
-use super::{Error, codes, emit_floats, floats_at, u16_at, u32_at};
+use super::{Error, codes, floats_at, u16_at, u32_at};
 
 codes! {
     /// How urgent a state is (Clerix 2025): in which of the queues it waits and what it overtakes.
@@ -162,10 +162,13 @@ impl State {
         let energy = if self.energy.is_some() { ENERGY } else { 0 };
         buffer.extend_from_slice(&[self.priority.code() | self.stream << 2 | locked | enabling | energy]);
         buffer.extend_from_slice(&self.gripper.to_be_bytes());
-        emit_floats(&self.position, buffer);
-        emit_floats(&self.orientation_wxyz, buffer);
-        emit_floats(&self.velocity, buffer);
-        emit_floats(&self.force, buffer);
+        let numbers =
+            self.position.iter().chain(&self.orientation_wxyz).chain(&self.velocity).chain(&self.force);
+        let mut bytes = [0; LEN - field::POSITION];
+        for (bytes, number) in bytes.chunks_exact_mut(4).zip(numbers) {
+            bytes.copy_from_slice(&number.to_be_bytes());
+        }
+        buffer.extend_from_slice(&bytes);
     }
 }
 
@@ -188,8 +191,8 @@ impl Feedback {
         Ok(Self { state: State::parse(bytes, energy)?, applied: u32_at(bytes, field::APPLIED).into(), ack })
     }
 
-    pub(super) fn emit(&self, buffer: &mut Vec<u8>) {
-        self.state.emit(buffer);
+    /// What follows the state.
+    pub(super) fn emit_rest(&self, buffer: &mut Vec<u8>) {
         buffer.extend_from_slice(&(self.applied as u32).to_be_bytes());
         self.ack.iter().for_each(|ack| ack.emit(buffer));
     }

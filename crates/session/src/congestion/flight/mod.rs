@@ -233,6 +233,11 @@ impl Flight {
     /// May another state go?
     pub(in crate::congestion) fn admits(&mut self, now: Time) -> bool {
         self.is_quiet = self.hears && now >= self.quiet.since();
+        // Mostly nothing holds it back.
+        self.window.is_none() && !self.is_quiet || self.is_its_turn(now)
+    }
+
+    fn is_its_turn(&mut self, now: Time) -> bool {
         let admitted = self.apart().is_none_or(|apart| now >= self.last + apart);
         self.round.limited |= !admitted;
         admitted

@@ -10,8 +10,8 @@ use std::collections::VecDeque;
 use std::fmt;
 
 use taut_core::{
-    Bitrate, Bytes, Datagram, Deadline, DropCause, Duration, Ecn, Event, Message, Origin, PathId, SendError,
-    Time, Transmit, Transport, earliest,
+    Bytes, Datagram, Deadline, DropCause, Duration, Ecn, Event, Message, Origin, PathId, SendError, Time,
+    Transmit, Transport, earliest, passes_on,
 };
 
 use super::config::SecurityConfig;
@@ -457,13 +457,7 @@ impl<T: Transport> Transport for Secured<T> {
         }
     }
 
-    fn round_trip(&self) -> Option<Duration> {
-        self.inner.round_trip()
-    }
-
-    fn send_rate(&self) -> Option<Bitrate> {
-        self.inner.send_rate()
-    }
+    passes_on!(self, self.inner => round_trip send_rate);
 
     /// With [`SecurityConfig::multipath`], at the operator's end; a robot's paths are the operator's.
     fn add_path(&mut self, now: Time, path: PathId) -> bool {
