@@ -1,4 +1,4 @@
-"""What the bridge adds to joint states at 1 kHz, and what a camera beside them costs: joints.py [--backend dds,zenoh] [--seconds 10] [--rounds 3]
+"""What the bridge adds to joint states at 1 kHz, and what a camera beside them costs: joints.py [--backend dds,zenoh] [--peers direct] [--seconds 10] [--rounds 3]
 
 Two processes, neither of them of taut, write joint states to each other a thousand times a second, each with the time at which it was written. In turn they do
 so in one domain, and in two with a bridge beside each and a session between the bridges; then both once more while two more processes pass a
@@ -6,7 +6,8 @@ camera's frames of 1 MB the same way, ten a second. A message took from before i
 are medians of the rounds, counts are sums. Peers are Eclipse Cyclone DDS, and zenoh-ros2-sdk with a router in this process.
 
 Two more tell what is not the bridge's. Joints in one domain while the camera alone passes the bridges: as many programs want the same processors, and no
-joint state passes what the camera does. And, by zenoh, joints in one domain by the router, of which they are clients, instead of directly.
+joint state passes what the camera does. And, by zenoh, joints in one domain by the router, of which they are clients, instead of directly. How zenoh's peers
+meet the bridges is said by `--peers`.
 
 Everything runs in a network namespace of its own, which needs root.
 """
@@ -161,9 +162,9 @@ def measured(there, back, seconds, camera=None):
     return found
 
 
-def bridges(backend, folder, keep):
+def bridges(backend, folder, keep, peers):
     """Beside the robot in domain 1, beside the operator in domain 2; both processes."""
-    speaks = '' if backend == "dds" else 'backend = "zenoh"\n'
+    speaks = "" if backend == "dds" else f'backend = "zenoh"\npeers = "{peers}"\n'
     routes = ROUTE.format(topic="/up", kind=JOINTS, direction="to_robot", keep=keep)
     routes += ROUTE.format(topic="/down", kind=JOINTS, direction="to_operator", keep=keep)
     routes += ROUTE.format(topic="/camera", kind=IMAGE, direction="to_operator", keep="newest") + 'largest = "2MB"\n'
@@ -211,7 +212,7 @@ def bench(backend, asked):
             (folder / "messages").mkdir()
             os.environ["TAUT_MESSAGES"] = str(folder / "messages")
             _router = Router(folder / "messages")
-        robot, operator, said = bridges(backend, folder, asked.keep)
+        robot, operator, said = bridges(backend, folder, asked.keep, asked.peers)
         groups = {
             "direct": [Peer(backend, DIRECT, "/up", "/down", JOINTS), Peer(backend, DIRECT, "/down", "/up", JOINTS)],
             "bridge": [Peer(backend, 2, "/up", "/down", JOINTS), Peer(backend, 1, "/down", "/up", JOINTS)],
@@ -259,9 +260,9 @@ def main(asked):
         rounds, became = bench(backend, asked)
         found = summary(rounds)
         if asked.json:
-            print(json.dumps({"backend": backend, "keep": asked.keep, "found": found, "rounds": rounds, "messages": became}), flush=True)
+            print(json.dumps({"backend": backend, "peers": asked.peers, "keep": asked.keep, "found": found, "rounds": rounds, "messages": became}), flush=True)
             continue
-        print(f"{backend}, {asked.keep}: {asked.rounds} rounds of {asked.seconds:g} s, ms")
+        print(f"{backend}{', bridges met ' + asked.peers if backend == 'zenoh' else ''}, {asked.keep}: {asked.rounds} rounds of {asked.seconds:g} s, ms")
         for name, one in found.items():
             print(f"  {name:31} lost {one['lost']:4}  p50 {one['p50']:.3f}  p99 {one['p99']:.3f}")
         for stream in ("there", "back"):
@@ -279,6 +280,7 @@ if __name__ == "__main__":
         peer(backend, int(domain), *rest)
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--backend", default="dds,zenoh")
+    parser.add_argument("--peers", default="by_router", choices=["by_router", "direct"], help="how zenoh meets the bridges")
     parser.add_argument("--keep", default="reliable", choices=["reliable", "newest"])
     parser.add_argument("--seconds", type=float, default=10, help="of one measurement")
     parser.add_argument("--rounds", type=int, default=3)
