@@ -31,6 +31,9 @@ pub struct Port {
     pub velocity: Vector,
 }
 
+/// Periods that are caught up with one by one, at most; more are taken for as many.
+const MOST_MISSED: u64 = 1_000;
+
 /// A force that is held until the next step.
 #[derive(Clone, Copy, Debug)]
 struct Held {
@@ -121,19 +124,60 @@ impl OperatorEnd {
         (self.arriving, self.buffer, self.model) = ([0.0; 3], None, None);
     }
 
-    /// So many periods went by in which nobody asked, before the step that follows, which finds the hand here. Of [waves](Law::Wave) the last one
-    /// goes on at both ends meanwhile, and the arm's needs energy: what the hand did against the force that was held counts as if it had been asked about.
-    pub fn missed(&mut self, periods: u64, hand: &Motion) {
-        let (Law::Wave(_), Some(Held { hand: began, force })) = (self.law, self.held) else { return };
-        let periods = periods as f64;
-        let moved = plus(&hand.position, -1.0, &began);
-        let taken = -dot(&force, &moved) * periods / (periods + 1.0);
-        let given = (wave_energy(&self.arriving, self.period) * periods).min(self.reserve.left());
-        if (given + taken).is_finite() {
-            self.reserve.give(given);
-            self.reserve.owe(-given - taken);
-            self.reserve.put(given + taken);
+    /// So many periods went by in which nobody asked, before the step that follows, which finds the hand here. What the channel's port took in them,
+    /// J; below 0: it gave.
+    ///
+    /// Of [waves](Law::Wave) the last one goes on at both ends meanwhile, and the arm's needs energy: what the hand did against the force that was
+    /// held counts as if it had been asked about. By [`Law::Tdpa`] the virtual mass goes on, under the force that was heard of last.
+    pub fn missed(&mut self, periods: u64, hand: &Motion) -> f64 {
+        let Some(held) = self.held else { return 0.0 };
+        match self.law {
+            Law::Wave(_) => self.missed_waves(periods, &held, hand),
+            Law::Tdpa(_) => {
+                let before = *self;
+                let taken = self.catch_up(periods.min(MOST_MISSED), &held, hand);
+                if !taken.is_finite() {
+                    *self = before;
+                    return 0.0;
+                }
+                taken
+            }
+            Law::PositionForce | Law::PositionPosition | Law::Oracle(_) => 0.0,
         }
+    }
+
+    fn missed_waves(&mut self, periods: u64, held: &Held, hand: &Motion) -> f64 {
+        let periods = periods as f64;
+        let moved = plus(&hand.position, -1.0, &held.hand);
+        let taken = -dot(&held.force, &moved) * periods / (periods + 1.0);
+        let given = (wave_energy(&self.arriving, self.period) * periods).min(self.reserve.left());
+        if !(given + taken).is_finite() {
+            return 0.0;
+        }
+        self.reserve.give(given);
+        self.reserve.owe(-given - taken);
+        self.reserve.put(given + taken);
+        taken
+    }
+
+    /// Each of them as if the hand had been asked, on a straight way from there to here, but pushed with what was held.
+    fn catch_up(&mut self, periods: u64, held: &Held, hand: &Motion) -> f64 {
+        let Some(heard) = self.heard else { return 0.0 };
+        let all = periods as f64 + 1.0;
+        let moved = plus(&hand.position, -1.0, &held.hand);
+        let velocity = times((all * self.period).recip(), &moved);
+        let mut taken = 0.0;
+        for number in 1..=periods {
+            let position = plus(&held.hand, number as f64 / all, &moved);
+            let at = Motion { position, velocity };
+            let port = self.push(&at, &heard.force);
+            if let Some(buffer) = &mut self.buffer {
+                buffer.hold(&at, &held.force);
+            }
+            self.account(&port);
+            taken -= dot(&port.force, &port.velocity) * self.period;
+        }
+        taken
     }
 
     /// One period passes, at the end of which this is measured of the hand. `None`, and [refused](Self::refused): a number is not finite

@@ -7,6 +7,13 @@ use crate::vector::{Vector, dot, plus, times};
 use crate::wave::{affordable, filtered, wave_energy};
 use crate::{Law, Message, Motion, Port, Servo, Tdpa, Wave};
 
+/// N·s/m, of a hand whose energy is needed: [`RobotEnd::drag`].
+const DRAG: f64 = 4.0;
+
+/// Periods that what is left has to last for by time-domain passivity, at the least: energy that comes in bursts, since either host or the network was
+/// late, would otherwise be spent on one jerk, and the arm would stand between two.
+const SPENT_OVER: f64 = 4.0;
+
 /// What is measured beside the arm.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Surroundings {
@@ -149,9 +156,9 @@ impl RobotEnd {
     ) -> RobotOutput {
         let Surroundings { arm, force } = measured;
         let coupling = Coupling::new(self.reference.unwrap_or(arm.position), arm, &self.servo, self.period);
-        let wanted = match (self.law, self.heard) {
-            (_, None) => return self.stay(arm, force),
-            (Law::PositionForce | Law::PositionPosition | Law::Oracle(_), Some(heard)) => {
+        let Some(heard) = self.heard else { return self.stay(arm, force) };
+        let wanted = match self.law {
+            Law::PositionForce | Law::PositionPosition | Law::Oracle(_) => {
                 let Message { position, velocity, .. } = heard;
                 let reference = Motion { position, velocity };
                 let message =
@@ -159,8 +166,8 @@ impl RobotEnd {
                 let servo_force = self.servo.force(&reference, arm);
                 return RobotOutput { reference, servo_force, reserve: 0.0, message };
             }
-            (Law::Wave(wave), Some(heard)) => self.wave(&wave, &heard, &coupling),
-            (Law::Tdpa(tdpa), Some(heard)) => self.damped(&tdpa, &heard, &coupling),
+            Law::Wave(wave) => self.wave(&wave, &heard, &coupling),
+            Law::Tdpa(tdpa) => self.damped(&tdpa, &heard, &coupling),
         };
         let asked = Motion { position: plus(&coupling.reference, self.period, &wanted), velocity: wanted };
         let reference = self.limit(&asked, &coupling, limits);
@@ -169,12 +176,8 @@ impl RobotEnd {
         self.settle(&velocity, &servo_force, &coupling);
         self.account(&velocity, &servo_force);
         self.reference = Some(reference.position);
-        let message = Message {
-            position: arm.position,
-            velocity,
-            force: times(-1.0, &servo_force),
-            energy: self.reserve.put_in(),
-        };
+        let force = plus(&times(-1.0, &servo_force), -self.drag(), &heard.velocity);
+        let message = Message { position: arm.position, velocity, force, energy: self.reserve.put_in() };
         RobotOutput { reference, servo_force, reserve: self.reserve.left(), message }
     }
 
@@ -244,7 +247,7 @@ impl RobotEnd {
         let drift = plus(&heard.position, -1.0, &coupling.reference);
         let wanted = plus(&heard.velocity, tdpa.correction.as_secs_f64().recip(), &drift);
         let force = coupling.force(&wanted);
-        let power = self.reserve.left() / self.period;
+        let power = self.reserve.left() / (SPENT_OVER * self.period);
         if dot(&force, &wanted) <= power {
             return wanted;
         }
@@ -253,6 +256,20 @@ impl RobotEnd {
         let (square, lean) = (dot(&force, &force), dot(&force, &coupling.at_rest));
         let share = (lean + (lean * lean + 4.0 * square * coupling.slope * power).sqrt()) / (2.0 * square);
         plus(&wanted, -(1.0 - share.clamp(0.0, 1.0)) / coupling.slope, &force)
+    }
+
+    /// N·s/m that the moving hand is braked with by time-domain passivity, the more the less is left here: that fills the reserve.
+    ///
+    /// Without it a reserve that is spent stays so: the servo makes no force then, the hand feels none, and puts no energy in. (As the level of a tank
+    /// is kept by damping the master: Franken, Stramigioli, Misra, Secchi, Macchelli, *Bilateral telemanipulation with time delays: a two-layer
+    /// approach combining passivity and transparency*, IEEE Trans. Robotics 27(4), 2011.)
+    fn drag(&self) -> f64 {
+        match self.law {
+            Law::Tdpa(Tdpa { reserve, .. }) if self.reserve.left() < reserve => {
+                DRAG * (1.0 - self.reserve.left() / reserve)
+            }
+            _ => 0.0,
+        }
     }
 
     /// Keeps the books of a passive law's port.

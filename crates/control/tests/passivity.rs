@@ -143,13 +143,11 @@ fn run(law: Law, limits: Limits, hold: HoldTarget, steps: u64, seed: u64) -> Boo
             held = gap;
         } else {
             if let Some(gap) = gap {
-                let taken = gap.taken(&motion);
-                operator.missed(gap.periods - 1, &motion);
-                // Of a virtual mass the port stands still meanwhile.
-                if let Law::Wave(_) = law {
-                    inside += taken;
-                    books.passed += taken.max(0.0);
-                }
+                let told = operator.missed(gap.periods - 1, &motion);
+                // Of a virtual mass the port is where that went meanwhile.
+                let taken = if let Law::Wave(_) = law { gap.taken(&motion) } else { told };
+                inside += taken;
+                books.passed += taken.max(0.0);
             }
             to_hand.play(at(now)).iter().for_each(|message| operator.receive(message));
             let output = operator.step(&motion).expect("numbers");

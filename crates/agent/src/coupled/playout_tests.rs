@@ -1,4 +1,4 @@
-use taut_control::Wave;
+use taut_control::{Tdpa, Wave};
 
 use super::tests::{Held, MS, Obedient, SERVO, place, set_point, told, within};
 use super::*;
@@ -132,4 +132,13 @@ fn waves_of_a_late_host_bring_the_energy_that_they_are_held_for() {
     assert!(held > 0.47 && not < held - 0.05, "{held} and {not} m of 0.5 m");
     let parted = led_by_a_late_host(law, Told::AroundAnEmptyReading);
     assert!((parted - held).abs() < 1e-6, "{parted} and {held} m: the same three periods");
+}
+
+#[test]
+fn an_arm_by_time_domain_passivity_follows_the_hand_of_a_late_host() {
+    let law = Law::Tdpa(Tdpa::default());
+    let [told, not] = [Told::AtOnce, Told::Nothing].map(|told| led_by_a_late_host(law, told));
+    assert!(told > 0.47, "{told} and {not} m of 0.5 m");
+    let parted = led_by_a_late_host(law, Told::AroundAnEmptyReading);
+    assert!((parted - told).abs() < 1e-6, "{parted} and {told} m: the same three periods");
 }
