@@ -175,3 +175,63 @@ fn theory_row(point: &MapPoint, grip: &MapGrip) -> String {
         optional(point.critical.llewellyn_ns_m, 3)
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn grip(calm: Option<f64>, rattles: Option<f64>, not_pressed: Option<[f64; 2]>) -> MapGrip {
+        MapGrip {
+            mass_kg: 0.15,
+            damping_ns_m: 2.0,
+            stiffness_n_m: 70.0,
+            calm_to_n_m: calm,
+            rattles_from_n_m: rattles,
+            not_pressed_n_m: not_pressed,
+            felt_to_n_m: calm,
+            felt_percent: calm.map(|_| 100.0),
+            theory_n_m: rattles.map(|most| 1.05 * most),
+        }
+    }
+
+    fn point(different: Option<&str>, rtt_ms: f64, grip: MapGrip) -> MapPoint {
+        MapPoint {
+            different: different.map(str::to_owned),
+            law: "position_force".to_owned(),
+            loss_percent: 0.0,
+            rtt_ms,
+            calm_to_n_m: grip.calm_to_n_m,
+            felt_to_n_m: grip.felt_to_n_m,
+            felt_percent: grip.felt_percent,
+            critical: MapCritical {
+                passive_n_m: different.map_or(Some(0.0), |_| None),
+                gil_hulin_n_m: different.map_or(Some(10_000.0 / rtt_ms), |_| None),
+                quantised_n_m: None,
+                llewellyn_ns_m: None,
+            },
+            grips: vec![grip],
+        }
+    }
+
+    #[test]
+    fn parts_have_a_row_each_and_theory_at_each_round_trip() {
+        let all = |not_pressed| grip(Some(20_000.0), None, not_pressed);
+        let map = MapResult {
+            points: vec![
+                point(None, 4.0, grip(Some(800.0), Some(1_000.0), None)),
+                point(None, 10.0, grip(None, Some(20.0), None)),
+                point(Some("amplifier 2 ms"), 4.0, all(Some([20.0, 80.0]))),
+                point(Some("amplifier 2 ms"), 10.0, grip(None, None, Some([20.0, 20_000.0]))),
+            ],
+            range_n_m: [20.0, 20_000.0],
+            damping_ns_m: 10.0,
+        };
+        let expected = "\
+| | position–force, 4 ms | position–force, 10 ms | margin, 4 ms | margin, 10 ms | Gil, Hulin, 4 ms | Gil, Hulin, 10 ms | Colgate | 2f/Δ |
+| --- | --- | --- | --- | --- | --- | --- | --- | --- |
+| as it is | 800 | under 20 | 1050 | 21 | 2500 | 1000 | none | – |
+| amplifier 2 ms | all, 20 to 80 not pressed | not pressed | – | – | – | – | – | – |
+";
+        assert_eq!(text(&map), expected);
+    }
+}

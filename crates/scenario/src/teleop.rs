@@ -327,7 +327,7 @@ pub struct Surface {
     /// Coulomb friction per normal force. 0 to 2.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub friction: Option<f64>,
-    /// Of the spring's force, how much more it pushes on the way in than at rest, and less on the way out; whoever turns back first meets twice its stiffness. 0 to 0.9. Default: 0.
+    /// Of the spring's force, how much more it pushes on the way in than at rest, and less on the way out; whoever turns back first meets twice its stiffness. 0 to 0.9; from 0 to 0.1 without the margin of a linear loop, which knows no such thing. Default: 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hysteresis: Option<f64>,
 }

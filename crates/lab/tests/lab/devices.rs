@@ -251,3 +251,22 @@ fn without_a_session_own_devices_are_refused() {
     let refused = run_devices(&without, seed, devices, &mut |_| ControlFlow::Continue(()));
     assert!(refused.unwrap_err().to_string().contains("[teleop]"));
 }
+
+#[test]
+fn through_the_encoder_of_an_arm_a_session_hears_steps_and_a_late_velocity() {
+    let control = |law: &str, arm: &str| {
+        let text = format!("{SCENARIO}environment = \"free\"\nlaw = \"{law}\"\narm = {{ {arm} }}\n");
+        let scenario = Scenario::parse("arm.toml", &text).unwrap_or_else(|error| panic!("{error}"));
+        control(&run(&scenario, Seed::new(1), &mut |_| {}).unwrap()).clone()
+    };
+    // In free motion the bodies move alike: what differs is how the arm is read, by up to half a step along each axis.
+    let [exact, stepped] = ["", "encoder = 0.005"].map(|arm| control("position_force", arm));
+    let squares =
+        stepped.tracking_rms_mm * stepped.tracking_rms_mm - exact.tracking_rms_mm * exact.tracking_rms_mm;
+    assert!((1.0..8.0).contains(&squares), "{exact:?} {stepped:?}");
+    assert!(stepped.tracking_max_mm < exact.tracking_max_mm + 2.5 * 3.0f64.sqrt() + 1e-6);
+    // A velocity that comes late is a force on the hand.
+    let [exact, late] = ["", "velocity_filter = \"100ms\""].map(|arm| control("position_position", arm));
+    let force = |control: &ControlResult| control.force_error_rms_n.unwrap();
+    assert!(force(&late) > 1.1 * force(&exact), "{exact:?} {late:?}");
+}

@@ -9,6 +9,7 @@ use taut_session::{MotionLimits, State};
 use super::control::Control;
 use crate::hand::SimulatedHand;
 use crate::metrics::Watch;
+use crate::pace::Pace;
 use crate::robot::SimulatedArm;
 use crate::run::settings;
 use crate::scenario::Teleop;
@@ -67,13 +68,6 @@ impl<T> UnderWay<T> {
     }
 }
 
-/// Is one of so many a second due in this period, the first of which is 1?
-fn is_due(step: u64, period: Duration, per_second: u32) -> bool {
-    let made =
-        |step: u64| u128::from(step) * u128::from(period.as_nanos()) * u128::from(per_second) / 1_000_000_000;
-    made(step) > made(step - 1)
-}
-
 /// One way.
 struct Way {
     loss: Probability,
@@ -87,14 +81,10 @@ impl Way {
         Self { loss: line.loss, rng: seed.stream(name), under_way: UnderWay::new(delay, line.spread, late) }
     }
 
-    /// Nothing is sent in this period.
-    fn keep(&mut self) {
-        self.under_way.push(None);
-    }
-
-    fn send(&mut self, state: State) {
-        let is_lost = self.loss.sample(&mut self.rng);
-        self.under_way.push((!is_lost).then_some(state));
+    /// Once a period; `None`: nothing is due.
+    fn offer(&mut self, state: Option<State>) {
+        let is_lost = state.is_some() && self.loss.sample(&mut self.rng);
+        self.under_way.push(state.filter(|_| !is_lost));
     }
 }
 
@@ -110,8 +100,8 @@ fn devices(teleop: &Teleop, seed: Seed) -> (Box<dyn OperatorDevice>, Box<dyn Rob
     }
 }
 
-/// Hand and arm for so long over this line, which carries as many states and forces a second as a session would. `None` where the arm does not move. A step moves with what is known at its end, half a period
-/// early at each end, so that what comes back takes a period more.
+/// Hand and arm for so long over this line, which carries as many states and forces a second as a session does. `None` where the arm does not move. A step
+/// moves with what is known at its end, half a period early at each end, so that what comes back takes a period more.
 pub(crate) fn touched(teleop: &Teleop, time: Duration, line: Line, seed: Seed) -> Option<ControlResult> {
     let watch = Watch::all_of(time);
     let mut control = Control::new(teleop, seed, watch);
@@ -119,6 +109,7 @@ pub(crate) fn touched(teleop: &Teleop, time: Duration, line: Line, seed: Seed) -
     arm.enable().ok()?;
     control.moves(true);
     let wide = |vector: [f32; 3]| vector.map(f64::from);
+    let mut rate = Pace::per_second(teleop.rate);
     let mut there = Way::new(line, line.there(), "line/there", seed);
     let mut back = Way::new(line, line.periods - line.there(), "line/back", seed);
     for step in 1..=time / teleop.period {
@@ -128,18 +119,15 @@ pub(crate) fn touched(teleop: &Teleop, time: Duration, line: Line, seed: Seed) -
         }
         let state = hand.sample(now)?.state;
         control.device(now, wide(state.position), wide(state.velocity), wide(state.force));
-        if is_due(step, teleop.period, teleop.rate) {
-            there.send(state)
-        } else {
-            there.keep()
-        }
+        rate.pass(teleop.period);
+        there.offer(rate.take().then_some(state));
         if let Some(state) = there.under_way.pop() {
             arm.apply(&SetPoint { state, lease: teleop.watchdog, fresh: teleop.oldest() });
         }
         let Measured { state, feedback, .. } = arm.measure()?;
         control.arm(now, wide(state.position), wide(state.force));
         let said = State { created: now, ..feedback.map_or(state, |law| law.state) };
-        if is_due(step, teleop.period, teleop.feedback) { back.send(said) } else { back.keep() }
+        back.offer(arm.feeds_back().then_some(said));
     }
     control.to_result(teleop)
 }
@@ -156,18 +144,6 @@ mod tests {
             under_way.pop().map(|delivered| (number, delivered))
         };
         (0..10_000).filter_map(pass).collect()
-    }
-
-    #[test]
-    fn so_many_are_due_in_a_second_however_long_a_period_is() {
-        let due = |ms: u64, per_second: u32| {
-            let period = Duration::from_millis(ms);
-            (1..=1_000 / ms).filter(|step| is_due(*step, period, per_second)).count()
-        };
-        assert_eq!(
-            [due(1, 1_000), due(1, 30), due(1, 0), due(1, 5_000), due(10, 1_000)],
-            [1_000, 30, 0, 1_000, 100]
-        );
     }
 
     #[test]
