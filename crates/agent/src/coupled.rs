@@ -18,7 +18,7 @@ pub struct CoupledHand<D> {
     device: D,
     end: OperatorEnd,
     period: Duration,
-    /// Periods since the device said last where it is.
+    /// Periods before this one.
     missed: u64,
     player: Player<Message>,
     /// Of what the robot says, when it is played.
@@ -184,10 +184,7 @@ impl<D: OperatorDevice> OperatorDevice for CoupledHand<D> {
         if let Some(message) = self.player.play(now) {
             self.end.receive(&message);
         }
-        let Some(Sample { state, reading }) = self.device.sample(now) else {
-            self.missed = self.missed.saturating_add(1);
-            return None;
-        };
+        let Sample { state, reading } = self.device.sample(now)?;
         let hand = moved(&state);
         self.end.missed(std::mem::take(&mut self.missed), &hand);
         let Some(OperatorOutput { force, message, .. }) = self.end.step(&hand) else {
@@ -200,7 +197,7 @@ impl<D: OperatorDevice> OperatorDevice for CoupledHand<D> {
         Some(Sample { state: State { force: single(&force), energy, ..state }, reading })
     }
     fn skip(&mut self, periods: u64) -> u64 {
-        self.missed = self.missed.saturating_add(periods);
+        self.missed = periods;
         self.device.skip(periods)
     }
     fn resumed(&mut self) {

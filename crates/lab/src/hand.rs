@@ -159,7 +159,7 @@ impl SimulatedHand {
             };
             if self.friction > 0.0 {
                 let free = std::array::from_fn(|axis| after(&self.body, axis, force[axis])[1]);
-                let rubs = mechanism::friction(self.friction, mass, &held, &free);
+                let rubs = mechanism::friction(self.friction, mass, [&held; 3], &free);
                 force = std::array::from_fn(|axis| force[axis] + rubs[axis]);
             }
             for (axis, force) in force.into_iter().enumerate() {

@@ -69,9 +69,10 @@ pub struct LawAdvice {
 pub struct LawTold {
     /// `"wave"`.
     pub law: String,
-    /// The stiffest wall up to which all are calm in every grip, N/m; absent where not even the softest is.
-    pub calm_to_n_m: Option<f64>,
-    /// Is the thing calm in every grip, and all that is softer? Absent where none is named.
+    /// The stiffest wall up to which all that the arm presses against are calm in every grip, and push the hand with half of what the arm meets and more, N/m; absent where
+    /// not even the softest does.
+    pub calm_and_felt_to_n_m: Option<f64>,
+    /// Is the thing calm in every grip, and felt by half, and all that is softer? Absent where none is named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calm: Option<bool>,
     /// What the hand feels of the thing, or of the stiffest wall that is calm, N/m; absent where that is not calm.
@@ -150,7 +151,7 @@ impl Touching {
         });
         LawTold {
             law: LawSpec::PositionForce.name().to_owned(),
-            calm_to_n_m: least,
+            calm_and_felt_to_n_m: least,
             calm,
             felt_n_m: self.looked_at(least, calm).map(shown),
             by: By::Theory,
@@ -163,7 +164,7 @@ impl Touching {
         let felt = |surface| shown_by_waves(shown(surface), round_trip, wave.impedance);
         LawTold {
             law: LawSpec::Wave(wave).name().to_owned(),
-            calm_to_n_m: all,
+            calm_and_felt_to_n_m: all,
             calm,
             felt_n_m: self.looked_at(all, calm).map(felt),
             by: By::Theory,
@@ -172,10 +173,11 @@ impl Touching {
 
     fn simulated(&self, teleop: &Teleop) -> LawTold {
         let line = self.line(teleop.period);
-        let calm_to_n_m = map::calm_to(teleop, line);
+        let calm_and_felt_to_n_m = map::calm_to(teleop, line);
         let calm = self.thing.map(|thing| {
             let Touched { stiffness, damping } = thing.surface();
-            calm_to_n_m >= Some(stiffness) && map::is_calm_in_every_grip(teleop, line, [stiffness, damping])
+            calm_and_felt_to_n_m >= Some(stiffness)
+                && map::is_calm_in_every_grip(teleop, line, [stiffness, damping])
         });
         let felt = |Touched { stiffness, damping }| {
             let wall = Surface {
@@ -189,9 +191,9 @@ impl Touching {
         };
         LawTold {
             law: teleop.law.name().to_owned(),
-            calm_to_n_m,
+            calm_and_felt_to_n_m,
             calm,
-            felt_n_m: self.looked_at(calm_to_n_m, calm).and_then(felt),
+            felt_n_m: self.looked_at(calm_and_felt_to_n_m, calm).and_then(felt),
             by: By::Simulation,
         }
     }
@@ -255,7 +257,7 @@ impl fmt::Display for LawAdvice {
         )?;
         for told in &self.laws {
             let all = if told.by == By::Theory { "all" } else { "all that were tried" };
-            let calm_to = match told.calm_to_n_m {
+            let calm_to = match told.calm_and_felt_to_n_m {
                 None => format!("no wall from {softest:.0} N/m on"),
                 Some(calm) if calm >= *stiffest => format!("walls to {stiffest:.0} N/m, {all}"),
                 Some(calm) => format!("walls to {calm:.0} N/m"),
@@ -321,7 +323,7 @@ mod tests {
         let asked = touching(35, Thing::Wall);
         let told = |law: &str, felt_n_m: Option<f64>| LawTold {
             law: law.to_owned(),
-            calm_to_n_m: felt_n_m,
+            calm_and_felt_to_n_m: felt_n_m,
             calm: Some(felt_n_m.is_some()),
             felt_n_m,
             by: By::Simulation,
@@ -337,7 +339,8 @@ mod tests {
     /// As the map's lightest grip at 16 ms and a period more.
     #[test]
     fn the_stiffest_wall_of_position_force_is_that_of_its_worst_grip() {
-        let calm = touching(16, Thing::Foam).position_force(Duration::from_millis(1)).calm_to_n_m.unwrap();
+        let calm =
+            touching(16, Thing::Foam).position_force(Duration::from_millis(1)).calm_and_felt_to_n_m.unwrap();
         let of = |hand| {
             let touch = Touch { hand, ..Touch::of(Touched { stiffness: 0.0, damping: DAMPING }) };
             touch.critical_stiffness([Duration::from_millis(17); 2], RANGE[1])

@@ -4,7 +4,7 @@
 //! The wall has [`DAMPING`], friction and tremor are off, and calm is what a run's verdict of touch says of one long rest. For each
 //! grip walls are tried from soft to stiff, each twice as stiff as the one before, until one rattles; between that and the last one that
 //! was calm the border is found by bisection. What is calm again beyond it does not count. Calm is one thing, and another whether the hand feels what is: half
-//! of the arm's force and more. What the arm does not even press against is calm, and not felt.
+//! of the arm's force and more. A wall that the arm does not press against says neither: it is left out.
 
 mod parts;
 
@@ -12,14 +12,14 @@ use std::sync::{Mutex, PoisonError};
 
 use rayon::prelude::*;
 use taut_core::{Duration, Probability, Seed};
-use taut_qos::rendering::Critical;
+use taut_qos::rendering::{Critical, Device};
 use taut_qos::touch::{Mass, Touch};
 use taut_report::result::{MapCritical, MapGrip, MapPoint, MapResult};
 
 use self::parts::PARTS;
 
 use crate::run::line::{Line, touched};
-use crate::scenario::{Environment, LawSpec, Scenario, ScenarioError, Surface, Teleop};
+use crate::scenario::{DeviceSpec, Environment, LawSpec, Scenario, ScenarioError, Surface, Teleop};
 
 /// Of every wall, N·s/m.
 pub const DAMPING: f64 = 10.0;
@@ -72,7 +72,7 @@ impl Search {
 
 /// One law over one line.
 struct Cell {
-    made: Option<&'static str>,
+    different: Option<&'static str>,
     search: Search,
     teleop: Teleop,
     line: Line,
@@ -89,18 +89,20 @@ impl Map {
         let grips = Touch::GRIPS.len();
         let each = |number: usize| cells[number / grips].find(Touch::GRIPS[number % grips]);
         let found = on_all_cores(cells.len() * grips, progress, each);
+        // A grip in which nothing is pressed says nothing of the others.
         let least = |grips: &[MapGrip], of: fn(&MapGrip) -> Option<f64>| {
-            let all = grips.iter().map(of);
+            let all = grips.iter().filter(|grip| grip.presses()).map(of);
             all.min_by(|a, b| a.unwrap_or_default().total_cmp(&b.unwrap_or_default())).flatten()
         };
         let point = |(cell, grips): (&Cell, &[MapGrip])| MapPoint {
-            made: cell.made.map(str::to_owned),
+            different: cell.different.map(str::to_owned),
             law: cell.teleop.law.name().to_owned(),
             loss_percent: cell.line.loss.as_fraction() * 100.0,
             rtt_ms: cell.round_trip.as_millis_f64(),
             calm_to_n_m: least(grips, |grip| grip.calm_to_n_m),
             felt_to_n_m: least(grips, |grip| grip.felt_to_n_m),
             felt_percent: grips.iter().filter_map(|grip| grip.felt_percent).reduce(f64::min),
+            critical: cell.critical(),
             grips: grips.to_vec(),
         };
         let points = cells.iter().zip(found.chunks(grips)).map(point).collect();
@@ -118,7 +120,7 @@ impl Map {
         let (parts, search) =
             if self.parts { (&PARTS[..], Search::NEAR) } else { (&PARTS[..1], Search::EXACT) };
         let mut cells = Vec::new();
-        for (name, change) in parts {
+        for (different, change) in parts {
             for &law in &self.laws {
                 for &loss in &self.losses {
                     for &round_trip in &self.round_trips {
@@ -127,8 +129,8 @@ impl Map {
                         change(&mut teleop);
                         let (periods, round_trip) = Self::periods(&teleop, round_trip);
                         let line = Line { periods, spread: 0, loss };
-                        let made = self.parts.then_some(*name);
-                        cells.push(Cell { made, search, teleop, line, round_trip });
+                        let different = *different;
+                        cells.push(Cell { different, search, teleop, line, round_trip });
                     }
                 }
             }
@@ -138,14 +140,42 @@ impl Map {
 }
 
 /// What came of a rest.
-#[derive(Clone, Copy, Debug, Default)]
-struct Rest {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outcome {
     /// Nothing rippled.
-    calm: bool,
-    /// That, and the hand was pushed with half of what the arm met and more.
+    Calm,
+    /// Something did.
+    Rattles,
+    /// The arm pressed against nothing, so that nothing could.
+    NotPressed,
+}
+
+/// A rest, as it ended.
+#[derive(Clone, Copy, Debug)]
+struct Rest {
+    outcome: Outcome,
+    /// It was calm, and the hand was pushed with half of what the arm met and more.
     felt: bool,
     /// Of that.
     share: Option<f64>,
+}
+
+impl Rest {
+    /// What a value that is no number leaves.
+    const FAILED: Self = Self { outcome: Outcome::Rattles, felt: false, share: None };
+
+    /// `None`: it says nothing.
+    fn is_calm(&self) -> Option<bool> {
+        match self.outcome {
+            Outcome::Calm => Some(true),
+            Outcome::Rattles => Some(false),
+            Outcome::NotPressed => None,
+        }
+    }
+
+    fn is_felt(&self) -> Option<bool> {
+        self.is_calm().map(|_| self.felt)
+    }
 }
 
 /// Rests on walls of one damping in one grip, each simulated once.
@@ -166,59 +196,85 @@ impl Walls<'_> {
         rest
     }
 
-    /// The stiffest wall, up to `most`, to which all that were tried are so, and the softest that is not.
-    fn border(&mut self, most: f64, is_so: fn(&Rest) -> bool) -> [Option<f64>; 2] {
+    /// The stiffest wall, up to `most`, to which all that say something are so, and the softest that is not.
+    fn border(&mut self, most: f64, is_so: fn(&Rest) -> Option<bool>) -> [Option<f64>; 2] {
         let [mut so, mut not] = [None, None];
-        let mut stiffness = RANGE[0];
-        while not.is_none() && so.is_none_or(|so| so < most) {
-            *(if is_so(&self.rest(stiffness)) { &mut so } else { &mut not }) = Some(stiffness);
+        // What says nothing is passed by, as if it were so.
+        let [mut low, mut stiffness] = [0.0, RANGE[0]];
+        while not.is_none() && low < most {
+            match is_so(&self.rest(stiffness)) {
+                Some(true) => (so, low) = (Some(stiffness), stiffness),
+                Some(false) => not = Some(stiffness),
+                None => low = stiffness,
+            }
             stiffness = (stiffness * self.search.ratio).min(most);
         }
-        while let (Some(low), Some(high)) = (so, not)
+        while let Some(high) = not
+            && low > 0.0
             && high - low > self.search.precision * high
         {
             let middle = f64::midpoint(low, high);
-            *(if is_so(&self.rest(middle)) { &mut so } else { &mut not }) = Some(middle);
+            match is_so(&self.rest(middle)) {
+                Some(true) => (so, low) = (Some(middle), middle),
+                Some(false) => not = Some(middle),
+                None => low = middle,
+            }
         }
         [so, not]
+    }
+
+    /// The softest and the stiffest that were tried and not pressed against.
+    fn not_pressed(&self) -> Option<[f64; 2]> {
+        let untouched = self.found.iter().filter(|(_, rest)| rest.outcome == Outcome::NotPressed);
+        untouched.map(|(wall, _)| [*wall; 2]).reduce(|a, b| [a[0].min(b[0]), a[1].max(b[1])])
     }
 }
 
 impl Cell {
     fn over(teleop: &Teleop, line: Line) -> Self {
         let round_trip = teleop.period * line.periods as u64;
-        Self { made: None, search: Search::EXACT, teleop: teleop.clone(), line, round_trip }
+        Self { different: None, search: Search::EXACT, teleop: teleop.clone(), line, round_trip }
     }
 
     fn find(&self, grip: Mass) -> MapGrip {
         let mut walls = self.walls(grip, self.search);
-        let [calm, rattles] = walls.border(RANGE[1], |rest| rest.calm);
-        let [felt, _] = walls.border(RANGE[1], |rest| rest.felt);
+        let [calm, rattles] = walls.border(RANGE[1], Rest::is_calm);
+        let [felt, _] = walls.border(RANGE[1], Rest::is_felt);
         let share = calm.and_then(|calm| walls.rest(calm).share);
-        let is_linear = self.teleop.law == LawSpec::PositionForce && self.line.loss == Probability::default();
-        let touch = self.touching(grip, [RANGE[1], DAMPING]).touch();
-        let delay = self.teleop.period * self.line.periods as u64;
-        // Of a surface with hysteresis the margin is that of twice its spring.
-        let doubled = if self.teleop.environment.hysteresis() > 0.0 { 2.0 } else { 1.0 };
-        let margin = |touch: &Touch| touch.critical_stiffness([delay; 2], doubled * RANGE[1]);
         MapGrip {
             mass_kg: grip.mass,
             damping_ns_m: grip.damping,
             stiffness_n_m: grip.stiffness,
             calm_to_n_m: calm,
             rattles_from_n_m: rattles,
+            not_pressed_n_m: walls.not_pressed(),
             felt_to_n_m: felt,
             felt_percent: share.map(|share| 100.0 * share),
-            theory_n_m: touch.as_ref().filter(|_| is_linear).and_then(margin).map(|most| most / doubled),
-            critical: self.critical(touch.unwrap_or(Touch::of(taut_qos::touch::Surface::WALL))),
+            theory_n_m: self.margin(grip),
         }
     }
 
-    fn critical(&self, touch: Touch) -> MapCritical {
-        let device = &self.teleop.device;
-        let rubs = [device.friction, device.encoder];
-        let Critical { passive_n_m, gil_hulin_n_m, quantised_n_m, llewellyn_ns_m } =
-            Critical::new(&touch, self.teleop.period, self.round_trip, rubs);
+    /// From where on the delayed loop is unstable, N/m.
+    fn margin(&self, grip: Mass) -> Option<f64> {
+        if self.teleop.law != LawSpec::PositionForce || self.line.loss != Probability::default() {
+            return None;
+        }
+        let stiffening = self.teleop.environment.stiffening()?;
+        let touch = self.touching(grip, [RANGE[1], DAMPING]).touch()?;
+        let delay = self.teleop.period * self.line.periods as u64;
+        Some(touch.critical_stiffness([delay; 2], stiffening * RANGE[1])? / stiffening)
+    }
+
+    fn critical(&self) -> MapCritical {
+        let DeviceSpec { damping, friction, encoder, .. } = self.teleop.device;
+        let wall = taut_qos::touch::Surface { stiffness: RANGE[1], damping: DAMPING };
+        let touch = Touch { lags: self.teleop.lags(), ..Touch::of(wall) };
+        let Critical { passive_n_m, gil_hulin_n_m, quantised_n_m, llewellyn_ns_m } = Critical::new(
+            &Device { damping, friction, encoder },
+            &touch,
+            self.teleop.period,
+            self.round_trip,
+        );
         MapCritical { passive_n_m, gil_hulin_n_m, quantised_n_m, llewellyn_ns_m }
     }
 
@@ -238,18 +294,25 @@ impl Cell {
     }
 
     fn rest(&self, grip: Mass, wall: [f64; 2], search: Search) -> Rest {
-        let mut found = Rest::default();
+        let mut found = Rest::FAILED;
         for rest in RESTS.into_iter().take(search.rests) {
             let teleop = Teleop { rest, ..self.touching(grip, wall) };
             let result = touched(&teleop, rest + AROUND, self.line, Seed::new(1));
             let result = result.filter(|result| result.failure.is_none());
-            let Some(touch) = result.and_then(|result| result.touch) else { return Rest::default() };
+            let Some(touch) = result.and_then(|result| result.touch) else { return Rest::FAILED };
+            let outcome = match touch.steady {
+                Some(true) => Outcome::Calm,
+                Some(false) => Outcome::Rattles,
+                None => Outcome::NotPressed,
+            };
             let share = touch.rest_felt_n.zip(touch.rest_force_n).map(|(felt, met)| felt / met);
-            // An arm that does not press at all has nothing that ripples, and nothing that is felt.
-            let calm = touch.rests != Some(false);
-            found = Rest { calm, felt: touch.calm == Some(true), share };
+            found = Rest { outcome, felt: touch.calm == Some(true), share };
             let (ripple, growth) = (touch.ripple_percent.unwrap_or_default(), touch.growth.unwrap_or(1.0));
-            let is_settled = if calm { growth <= 1.0 || ripple < NO_RIPPLE } else { growth >= FADES };
+            let is_settled = match outcome {
+                Outcome::Calm => growth <= 1.0 || ripple < NO_RIPPLE,
+                Outcome::Rattles => growth >= FADES,
+                Outcome::NotPressed => true,
+            };
             if is_settled {
                 break;
             }
@@ -289,7 +352,7 @@ pub(crate) fn calm_to(teleop: &Teleop, line: Line) -> Option<f64> {
         Some(most) if cell.rest(*grip, [most, DAMPING], Search::ROUGH).felt => Some(Some(most)),
         most => {
             let mut walls = cell.walls(*grip, Search::ROUGH);
-            walls.border(most.unwrap_or(RANGE[1]), |rest| rest.felt)[0].map(Some)
+            walls.border(most.unwrap_or(RANGE[1]), Rest::is_felt)[0].map(Some)
         }
     })?
 }
@@ -334,25 +397,19 @@ mod tests {
             losses: vec![Probability::default()],
             parts: true,
         };
+        const LINEAR: [&str; 4] =
+            ["velocity filter 5 ms", "amplifier 2 ms", "arm's amplifier 2 ms", "device damps with 5 N s/m"];
+        let is_linear = |cell: &Cell| cell.different.is_none_or(|name| LINEAR.contains(&name));
+        let cells: Vec<Cell> = map.cells().unwrap().into_iter().filter(is_linear).collect();
+        assert_eq!(cells.len(), 1 + LINEAR.len());
         let mut plain = None;
-        for cell in map.cells().unwrap() {
-            if ![
-                "as it is",
-                "velocity filter 5 ms",
-                "amplifier 2 ms",
-                "arm's amplifier 2 ms",
-                "device damps with 5 N s/m",
-            ]
-            .iter()
-            .any(|name| cell.made == Some(name))
-            {
-                continue;
-            }
+        for cell in cells {
+            let different = cell.different;
             let grip = Cell { search: Search::EXACT, ..cell }.find(Touch::GRIPS[0]);
             let off = grip.off_theory_percent().unwrap();
-            assert!(off.abs() < 3.0, "{:?}: {off} %: {grip:?}", cell.made);
+            assert!(off.abs() < 3.0, "{different:?}: {off} %: {grip:?}");
             let theory = grip.theory_n_m.unwrap();
-            assert!(plain.is_none_or(|plain: f64| (theory / plain - 1.0).abs() > 0.02), "{:?}", cell.made);
+            assert!(plain.is_none_or(|plain: f64| (theory / plain - 1.0).abs() > 0.02), "{different:?}");
             plain.get_or_insert(theory);
         }
     }

@@ -105,8 +105,8 @@ fn follows(seconds: f64, constant: f64) -> f64 {
 
 /// The Coulomb friction, N, that is held through a step of a mass, kg: what would bring it to rest at the end of the step, or as much of it as there is. A mass at rest
 /// under less than `most`, N, stays where it is.
-pub(crate) fn friction(most: f64, mass: f64, held: &Transition, free: &Vector) -> Vector {
-    let mut force = free.map(|velocity| -velocity * mass / held.per_acceleration());
+pub(crate) fn friction(most: f64, mass: f64, held: [&Transition; 3], free: &Vector) -> Vector {
+    let mut force: Vector = std::array::from_fn(|axis| -free[axis] * mass / held[axis].per_acceleration());
     let size = norm(&force);
     if size > most {
         force = force.map(|part| part * (most / size));
@@ -160,7 +160,7 @@ mod tests {
         let [mut x, mut v] = [from, 0.0];
         let step = |_| {
             let [_, free] = held.after(x, v, force / mass);
-            let rubs = friction(1.0, mass, &held, &[free, 0.0, 0.0])[0];
+            let rubs = friction(1.0, mass, [&held; 3], &[free, 0.0, 0.0])[0];
             [x, v] = held.after(x, v, (force + rubs) / mass);
             x
         };

@@ -157,7 +157,7 @@ impl SimulatedRobot {
             let drive = self.drive(axis, modes) + extra[axis] / mass;
             held[axis].after(self.body.position[axis], self.body.velocity[axis], drive)[1]
         });
-        mechanism::friction(self.friction, mass, held[0], &free)
+        mechanism::friction(self.friction, mass, held, &free)
     }
 
     /// Of the controller, if nothing limits it.
@@ -350,6 +350,21 @@ mod tests {
         robot.body.velocity = [0.5, 0.0, 0.0];
         (0..10).for_each(|_| robot.step(MS * 12));
         assert!((robot.velocity()[0] + 0.5).abs() < 1e-6 && robot.position()[0] < 0.0, "{robot:?}");
+    }
+
+    #[test]
+    fn bearings_that_rub_bring_an_arm_to_rest_across_the_wall_that_it_presses() {
+        let smooth =
+            Environment::Wall(Surface { damping: Some(100.0), friction: Some(0.0), ..Surface::default() });
+        let spec = ArmSpec { friction: 5.0, ..ArmSpec::default() };
+        let mut robot = SimulatedRobot::new(&smooth, SimulatedRobot::REST).made(&spec);
+        for tick in 0..1_000u32 {
+            robot.follow([0.01, 1e-5 * f64::from(tick.min(500)), 0.0], [0.0; 3]);
+            robot.step(MS);
+        }
+        let [x, y, z] = robot.velocity();
+        assert!(robot.force()[0] < -5.0 && x.abs() < 1e-12 && y.abs() < 1e-12 && z == 0.0, "{robot:?}");
+        assert!(robot.position()[1] > 1e-3 && robot.position()[1] < 5e-3, "it sticks on its way: {robot:?}");
     }
 
     #[test]

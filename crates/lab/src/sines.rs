@@ -77,12 +77,13 @@ pub(crate) struct Spectrum {
 }
 
 impl Spectrum {
-    pub(crate) fn add(&mut self, turns: &Impedance, value: f64) {
+    pub(crate) fn add(&mut self, turns: &Impedance, value: f64, weight: f64) {
+        let weighted = weight * value;
         for (sum, [sin, cos]) in self.sums.iter_mut().zip(turns) {
-            *sum = [sum[0] + value * cos, sum[1] - value * sin];
+            *sum = [sum[0] + weighted * cos, sum[1] - weighted * sin];
         }
         (self.sum, self.squares, self.count) =
-            (self.sum + value, self.squares + value * value, self.count + 1.0);
+            (self.sum + weighted, self.squares + weighted * value, self.count + weight);
     }
 
     fn mean(&self) -> f64 {
@@ -117,6 +118,9 @@ pub(crate) struct Felt {
     hand: Spectrum,
     apart: Spectrum,
     missed: f64,
+    /// Periods that were measured, one by one, and those in between.
+    measured: f64,
+    skipped: f64,
 }
 
 /// At one time.
@@ -129,16 +133,25 @@ pub(crate) struct Moment {
     /// How far the arm is from the hand, m, and what it meets, N.
     pub(crate) apart: f64,
     pub(crate) met: f64,
+    /// How many periods it stands for.
+    pub(crate) periods: f64,
 }
 
 impl Felt {
     pub(crate) fn add(&mut self, moment: &Moment) {
         let turns = turns(moment.middle);
-        self.force.add(&turns, moment.felt);
-        self.hand.add(&turns, moment.hand);
-        self.apart.add(&turns, moment.apart);
+        self.force.add(&turns, moment.felt, moment.periods);
+        self.hand.add(&turns, moment.hand, moment.periods);
+        self.apart.add(&turns, moment.apart, moment.periods);
         let error = moment.felt - moment.met;
-        self.missed += error * error;
+        self.missed += error * error * moment.periods;
+        self.measured += 1.0;
+        self.skipped += (libm::round(moment.periods) - 1.0).max(0.0);
+    }
+
+    /// Of the periods, those that were not measured by themselves, per cent.
+    pub(crate) fn skipped_percent(&self) -> f64 {
+        100.0 * self.skipped / (self.measured + self.skipped).max(1.0)
     }
 
     pub(crate) fn plus(&mut self, other: &Self) {
@@ -146,6 +159,8 @@ impl Felt {
         self.hand.plus(&other.hand);
         self.apart.plus(&other.apart);
         self.missed += other.missed;
+        self.measured += other.measured;
+        self.skipped += other.skipped;
     }
 
     pub(crate) const fn is_empty(&self) -> bool {
@@ -175,6 +190,7 @@ impl Felt {
             tracking_rms_mm: 1e3 * self.apart.square_around_mean().sqrt(),
             drift_mm: 1e3 * self.apart.mean(),
             force_error_rms_n: (self.missed / self.force.count.max(1.0)).sqrt(),
+            skipped_percent: self.skipped_percent(),
         }
     }
 }

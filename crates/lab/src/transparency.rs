@@ -73,6 +73,7 @@ fn measure(teleop: &Teleop, line: Line) -> Option<Measured> {
             hand: sines.at(middle).position[0],
             apart: moment.arm.position[0] - moment.hand.position[0],
             met: moment.met[0],
+            periods: 1.0,
         });
     };
     let begins_at = sines.at(0.0).position;

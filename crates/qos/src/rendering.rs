@@ -1,36 +1,34 @@
 //! Critical numbers of a device that renders a wall, and of two of them over a delay.
 //!
-//! Each is of a simpler world than [`Touch`]: a wall without an arm in front of it, a device that nobody holds, or a hand of which nothing is known. The
-//! margin of the loop says where calm ends with one hand and one arm.
+//! Each is of a simpler world than [`Touch`]: a wall without an arm in front of it, a device that nobody holds, or a hand of which nothing is known. Hence the
+//! damping of the device alone counts, not that of the hand. The margin of the loop says where calm ends with one hand and one arm.
 
 use std::f64::consts::TAU;
 
 use taut_core::Duration;
 
-use crate::touch::{Mass, Touch};
+use crate::touch::{Lags, Mass, Touch};
 
 /// The stiffest wall of which a sampled device is passive, N/m: b > K T/2 + |B|, with its own damping b and the wall's B, N·s/m (Colgate,
-/// Schenkel, *Passivity of a class of sampled-data systems: application to haptic interfaces*, J. Robotic Systems 14(1), 1997). `None`: none
-/// is.
+/// Schenkel, *Passivity of a class of sampled-data systems: application to haptic interfaces*, J. Robotic Systems 14(1), 1997). 0: none is.
 ///
 /// ```
 /// use taut_core::Duration;
 /// use taut_qos::rendering::{gil_hulin, passive};
 /// let period = Duration::from_millis(1);
-/// assert_eq!(passive(2.0, period, 0.0), Some(4_000.0));
-/// assert_eq!(passive(2.0, period, 10.0), None);
-/// assert_eq!(gil_hulin(2.0, period, Duration::ZERO, 0.0), 4_000.0);
+/// assert_eq!(passive(2.0, 0.0, period), 4_000.0);
+/// assert_eq!(passive(2.0, 10.0, period), 0.0);
+/// assert_eq!(gil_hulin(2.0, 0.0, period, Duration::ZERO), 4_000.0);
 /// ```
-pub fn passive(damping: f64, period: Duration, wall: f64) -> Option<f64> {
-    let most = 2.0 * (damping - wall.abs()) / period.as_secs_f64();
-    (most > 0.0).then_some(most)
+pub fn passive(damping: f64, wall_damping: f64, period: Duration) -> f64 {
+    (2.0 * (damping - wall_damping.abs()) / period.as_secs_f64()).max(0.0)
 }
 
 /// The stiffest wall with which a device that nobody holds is stable over a delay, N/m: K < (b + B) / (T/2 + t_d), for delays that are short beside the
 /// oscillation (Gil, Sánchez, Hulin, Preusche, Hirzinger, *Stability boundary for haptic rendering: influence of damping and delay*, J.
 /// Computing and Information Science in Engineering 9(1), 2009).
-pub fn gil_hulin(damping: f64, period: Duration, delay: Duration, wall: f64) -> f64 {
-    (damping + wall) / (period.as_secs_f64() / 2.0 + delay.as_secs_f64())
+pub fn gil_hulin(damping: f64, wall_damping: f64, period: Duration, delay: Duration) -> f64 {
+    (damping + wall_damping) / (period.as_secs_f64() / 2.0 + delay.as_secs_f64())
 }
 
 /// The stiffest wall with which an encoder of this step, m, feeds no oscillation, N/m, where Coulomb friction, N, takes what it gives: K ≤ 2 f/Δ
@@ -66,29 +64,54 @@ pub fn llewellyn(arm: &Mass, round_trip: Duration) -> f64 {
     omegas.take_while(|omega| *omega < TAU * RANGE[1]).map(needed).fold(0.0, f64::max)
 }
 
-/// The critical numbers of one touch.
+/// Of a device by itself, whoever holds it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Device {
+    /// Viscous, N·s/m.
+    pub damping: f64,
+    /// Coulomb, N.
+    pub friction: f64,
+    /// From one reading of its encoder to the next, m; 0: exact.
+    pub encoder: f64,
+}
+
+/// The critical numbers of a device and what is touched with it. Where something [lags](crate::touch::Lags) that is in the world of one, it says nothing.
+///
+/// ```
+/// use taut_core::Duration;
+/// use taut_qos::rendering::{Critical, Device};
+/// use taut_qos::touch::{Lags, Surface, Touch};
+/// let device = Device { damping: 15.0, ..Device::default() };
+/// let [period, round_trip] = [1, 10].map(Duration::from_millis);
+/// let touch = Touch::of(Surface::WALL);
+/// assert_eq!(Critical::new(&device, &touch, period, round_trip).passive_n_m, Some(10_000.0));
+/// let touch = Touch { lags: Lags { device: 0.01, ..Lags::NONE }, ..touch };
+/// assert_eq!(Critical::new(&device, &touch, period, round_trip).passive_n_m, None);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Critical {
-    /// [`passive`], of the wall rendered beside the hand.
+    /// [`passive`], of the wall rendered beside the hand. `None`: amplifier or filter of the device lag.
     pub passive_n_m: Option<f64>,
-    /// [`gil_hulin`], over the whole round trip.
-    pub gil_hulin_n_m: f64,
-    /// [`quantised`].
+    /// [`gil_hulin`], over the whole round trip. `None`: amplifier or filter of the device lag.
+    pub gil_hulin_n_m: Option<f64>,
+    /// [`quantised`]. `None`: it has no steps, or its amplifier lags.
     pub quantised_n_m: Option<f64>,
-    /// [`llewellyn`], of position–force over the whole round trip.
-    pub llewellyn_ns_m: f64,
+    /// [`llewellyn`], of position–force over the whole round trip. `None`: something lags.
+    pub llewellyn_ns_m: Option<f64>,
 }
 
 impl Critical {
-    /// Of a hand with its device, sampled every `period`, over a network's round trip; the device's Coulomb friction is in N, the step of its encoder in m. The
-    /// surface's stiffness does not count.
-    pub fn new(touch: &Touch, period: Duration, round_trip: Duration, [friction, encoder]: [f64; 2]) -> Self {
-        let damping = touch.hand.damping;
+    /// Of a device that is sampled every `period`, over a network's round trip. Of `touch`, hand and stiffness of the surface do not count.
+    pub fn new(device: &Device, touch: &Touch, period: Duration, round_trip: Duration) -> Self {
+        let Device { damping, friction, encoder } = *device;
+        let Touch { arm, surface, lags, .. } = touch;
+        let is_beside_exact = lags.device == 0.0 && lags.velocity == 0.0;
+        let beside = |stiffness: f64| is_beside_exact.then_some(stiffness);
         Self {
-            passive_n_m: passive(damping, period, touch.surface.damping),
-            gil_hulin_n_m: gil_hulin(damping, period, round_trip, touch.surface.damping),
-            quantised_n_m: quantised(friction, encoder),
-            llewellyn_ns_m: llewellyn(&touch.arm, round_trip + period),
+            passive_n_m: beside(passive(damping, surface.damping, period)),
+            gil_hulin_n_m: beside(gil_hulin(damping, surface.damping, period, round_trip)),
+            quantised_n_m: quantised(friction, encoder).filter(|_| lags.device == 0.0),
+            llewellyn_ns_m: (*lags == Lags::NONE).then(|| llewellyn(arm, round_trip + period)),
         }
     }
 }
@@ -118,6 +141,37 @@ mod tests {
             };
             assert!(all(needed) && !all(needed / 10.0), "{ms} ms: {needed} N·s/m");
         }
+    }
+
+    #[test]
+    fn the_damping_of_the_hand_is_none_of_the_devices() {
+        let [period, round_trip] = [1, 10].map(Duration::from_millis);
+        let of = |hand: Mass, damping: f64| {
+            let touch = Touch { hand, ..Touch::of(Surface { stiffness: 3_000.0, damping: 10.0 }) };
+            Critical::new(&Device { damping, ..Device::default() }, &touch, period, round_trip)
+        };
+        let [light, _, firm] = Touch::GRIPS.map(|hand| of(hand, 0.0));
+        assert_eq!(light, firm);
+        assert_eq!((light.passive_n_m, light.gil_hulin_n_m), (Some(0.0), Some(10.0 / 0.0105)));
+        let damped = of(Touch::HAND, 15.0);
+        assert_eq!((damped.passive_n_m, damped.gil_hulin_n_m), (Some(10_000.0), Some(25.0 / 0.0105)));
+        assert_eq!(damped.llewellyn_ns_m, light.llewellyn_ns_m);
+    }
+
+    #[test]
+    fn a_number_of_a_world_in_which_something_lags_is_not_told() {
+        let [period, round_trip] = [1, 10].map(Duration::from_millis);
+        let device = Device { friction: 0.2, encoder: 1e-4, ..Device::default() };
+        let told = |lags: Lags| {
+            let touch = Touch { lags, ..Touch::of(Surface::WALL) };
+            let told = Critical::new(&device, &touch, period, round_trip);
+            [told.passive_n_m, told.gil_hulin_n_m, told.quantised_n_m, told.llewellyn_ns_m]
+                .map(|told| told.is_some())
+        };
+        assert_eq!(told(Lags::NONE), [true; 4]);
+        assert_eq!(told(Lags { device: 0.002, ..Lags::NONE }), [false; 4]);
+        assert_eq!(told(Lags { velocity: 0.005, ..Lags::NONE }), [false, false, true, false]);
+        assert_eq!(told(Lags { arm: 0.002, ..Lags::NONE }), [true, true, true, false]);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::axis::Axis;
 use super::chart::{Chart, Ink, Shape};
 use super::format::{law, number, optional};
-use super::result::{MapGrip, MapPoint, MapResult};
+use super::result::{MapCritical, MapGrip, MapPoint, MapResult};
 
 /// A line for each law and loss: the stiffest wall that is calm in every grip, over the round trip; beside position–force what theory says. Where less is felt
 /// than is calm, a mark at the stiffest that is felt, or at the lower edge.
@@ -52,7 +52,7 @@ pub(super) fn figure(map: &MapResult) -> String {
 }
 
 fn is_one_line(a: &MapPoint, b: &MapPoint) -> bool {
-    a.made == b.made && a.law == b.law && a.loss_percent.total_cmp(&b.loss_percent).is_eq()
+    a.different == b.different && a.law == b.law && a.loss_percent.total_cmp(&b.loss_percent).is_eq()
 }
 
 fn name(point: &MapPoint) -> String {
@@ -62,8 +62,8 @@ fn name(point: &MapPoint) -> String {
 /// A table: a row for each round trip, a column for each law and loss; and one of theory beside what was found.
 pub(super) fn text(map: &MapResult) -> String {
     let mut text = String::new();
-    if map.points.iter().any(|point| point.made.is_some()) {
-        made(&mut text, map);
+    if map.points.iter().any(|point| point.different.is_some()) {
+        parts(&mut text, map);
         return text;
     }
     let lines: Vec<&[MapPoint]> = map.points.chunk_by(is_one_line).collect();
@@ -100,44 +100,58 @@ pub(super) fn text(map: &MapResult) -> String {
     text
 }
 
-/// In Markdown: a row for each difference, a column for each law and round trip, and what theory says of the worst grip.
-fn made(text: &mut String, map: &MapResult) {
-    let rows: Vec<&[MapPoint]> = map.points.chunk_by(|a, b| a.made == b.made).collect();
+/// In Markdown: a row for each difference, a column for each law, loss and round trip, and what theory says at each round trip.
+fn parts(text: &mut String, map: &MapResult) {
+    let rows: Vec<&[MapPoint]> = map.points.chunk_by(|a, b| a.different == b.different).collect();
     let columns = rows.first().copied().unwrap_or_default();
-    text.push_str("| |");
+    let mut rtts: Vec<f64> = Vec::new();
     for point in columns {
-        let _ = write!(text, " {}, {} ms |", name(point), number(point.rtt_ms, 4));
+        if rtts.iter().all(|rtt| rtt.total_cmp(&point.rtt_ms).is_ne()) {
+            rtts.push(point.rtt_ms);
+        }
     }
-    text.push_str(" margin | Gil, Hulin | Colgate | 2f/Δ |\n|");
-    (0..columns.len() + 5).for_each(|_| text.push_str(" --- |"));
-    text.push('\n');
+    let ms = |rtt: &f64| format!("{} ms", number(*rtt, 4));
+    let mut heads: Vec<String> =
+        columns.iter().map(|point| format!("{}, {}", name(point), ms(&point.rtt_ms))).collect();
+    for theory in ["margin", "Gil, Hulin"] {
+        heads.extend(rtts.iter().map(|rtt| format!("{theory}, {}", ms(rtt))));
+    }
+    heads.extend(["Colgate", "2f/Δ"].map(str::to_owned));
+    let _ = writeln!(text, "| | {} |\n|{}", heads.join(" | "), " --- |".repeat(heads.len() + 1));
     for row in rows {
-        let _ = write!(text, "| {} |", row[0].made.as_deref().unwrap_or_default());
-        for point in row {
-            let _ = write!(text, " {} |", told(point, map));
-        }
-        let grips = || row.iter().flat_map(|point| &point.grips);
-        let least = |of: &dyn Fn(&MapGrip) -> Option<f64>| grips().filter_map(of).reduce(f64::min);
-        for theory in [
-            least(&|grip| grip.theory_n_m),
-            least(&|grip| Some(grip.critical.gil_hulin_n_m)),
-            least(&|grip| Some(grip.critical.passive_n_m.unwrap_or_default())),
-            least(&|grip| grip.critical.quantised_n_m),
-        ] {
-            let _ = write!(text, " {} |", optional(theory, 4));
-        }
-        text.push('\n');
+        let different = row[0].different.as_deref().unwrap_or("as it is");
+        let mut cells: Vec<String> = row.iter().map(|point| told(point, map)).collect();
+        let at = |rtt: f64| row.iter().filter(move |point| point.rtt_ms.total_cmp(&rtt).is_eq());
+        cells.extend(rtts.iter().map(|rtt| {
+            let grips = at(*rtt).flat_map(|point| &point.grips);
+            optional(grips.filter_map(|grip| grip.theory_n_m).reduce(f64::min), 4)
+        }));
+        cells.extend(
+            rtts.iter().map(|rtt| optional(at(*rtt).find_map(|point| point.critical.gil_hulin_n_m), 4)),
+        );
+        let MapCritical { passive_n_m, quantised_n_m, .. } = row[0].critical;
+        cells.push(if passive_n_m == Some(0.0) { "none".to_owned() } else { optional(passive_n_m, 4) });
+        cells.push(optional(quantised_n_m, 4));
+        let _ = writeln!(text, "| {different} | {} |", cells.join(" | "));
     }
 }
 
-/// `"all (4120; 31 %)"`: how much is calm, and where less is felt, to where all are, and how much of the stiffest.
+/// `"all (4120; 31 %)"`: how much is calm, and where less is felt, to where all are, and how much of the stiffest; then what was not pressed.
 fn told(point: &MapPoint, map: &MapResult) -> String {
-    let calm = stiffest(point.calm_to_n_m, map);
+    let mut told = stiffest(point.calm_to_n_m, map);
+    let untouched = point.grips.iter().filter_map(|grip| grip.not_pressed_n_m);
+    let untouched = untouched.reduce(|a, b| [a[0].min(b[0]), a[1].max(b[1])]);
+    if !point.grips.iter().any(MapGrip::presses) {
+        return "not pressed".to_owned();
+    }
     if point.felt_to_n_m < point.calm_to_n_m {
         let share = optional(point.felt_percent, 2);
-        return format!("{calm} ({}; {share} %)", stiffest(point.felt_to_n_m, map));
+        let _ = write!(told, " ({}; {share} %)", stiffest(point.felt_to_n_m, map));
     }
-    calm
+    if let Some([softest, stiffest]) = untouched {
+        let _ = write!(told, ", {} to {} not pressed", number(softest, 4), number(stiffest, 4));
+    }
+    told
 }
 
 fn stiffest(wall: Option<f64>, map: &MapResult) -> String {
@@ -157,7 +171,67 @@ fn theory_row(point: &MapPoint, grip: &MapGrip) -> String {
         optional(found, 5),
         optional(grip.theory_n_m, 5),
         optional(grip.off_theory_percent(), 3),
-        number(grip.critical.gil_hulin_n_m, 4),
-        number(grip.critical.llewellyn_ns_m, 3)
+        optional(point.critical.gil_hulin_n_m, 4),
+        optional(point.critical.llewellyn_ns_m, 3)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn grip(calm: Option<f64>, rattles: Option<f64>, not_pressed: Option<[f64; 2]>) -> MapGrip {
+        MapGrip {
+            mass_kg: 0.15,
+            damping_ns_m: 2.0,
+            stiffness_n_m: 70.0,
+            calm_to_n_m: calm,
+            rattles_from_n_m: rattles,
+            not_pressed_n_m: not_pressed,
+            felt_to_n_m: calm,
+            felt_percent: calm.map(|_| 100.0),
+            theory_n_m: rattles.map(|most| 1.05 * most),
+        }
+    }
+
+    fn point(different: Option<&str>, rtt_ms: f64, grip: MapGrip) -> MapPoint {
+        MapPoint {
+            different: different.map(str::to_owned),
+            law: "position_force".to_owned(),
+            loss_percent: 0.0,
+            rtt_ms,
+            calm_to_n_m: grip.calm_to_n_m,
+            felt_to_n_m: grip.felt_to_n_m,
+            felt_percent: grip.felt_percent,
+            critical: MapCritical {
+                passive_n_m: different.map_or(Some(0.0), |_| None),
+                gil_hulin_n_m: different.map_or(Some(10_000.0 / rtt_ms), |_| None),
+                quantised_n_m: None,
+                llewellyn_ns_m: None,
+            },
+            grips: vec![grip],
+        }
+    }
+
+    #[test]
+    fn parts_have_a_row_each_and_theory_at_each_round_trip() {
+        let all = |not_pressed| grip(Some(20_000.0), None, not_pressed);
+        let map = MapResult {
+            points: vec![
+                point(None, 4.0, grip(Some(800.0), Some(1_000.0), None)),
+                point(None, 10.0, grip(None, Some(20.0), None)),
+                point(Some("amplifier 2 ms"), 4.0, all(Some([20.0, 80.0]))),
+                point(Some("amplifier 2 ms"), 10.0, grip(None, None, Some([20.0, 20_000.0]))),
+            ],
+            range_n_m: [20.0, 20_000.0],
+            damping_ns_m: 10.0,
+        };
+        let expected = "\
+| | position–force, 4 ms | position–force, 10 ms | margin, 4 ms | margin, 10 ms | Gil, Hulin, 4 ms | Gil, Hulin, 10 ms | Colgate | 2f/Δ |
+| --- | --- | --- | --- | --- | --- | --- | --- | --- |
+| as it is | 800 | under 20 | 1050 | 21 | 2500 | 1000 | none | – |
+| amplifier 2 ms | all, 20 to 80 not pressed | not pressed | – | – | – | – | – | – |
+";
+        assert_eq!(text(&map), expected);
+    }
 }

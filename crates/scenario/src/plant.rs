@@ -42,7 +42,7 @@ pub struct ArmSpec {
     /// Time constant with which its controller's force follows what is asked: amplifier and motor. 0 to 100ms.
     #[schemars(with = "String")]
     pub lag: Duration,
-    /// The most that its controller can push, N. More than 0, to 10000. Without it: any.
+    /// The most that its controller can push, N. 0.001 to 10000. Without it: any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub force: Option<f64>,
 }

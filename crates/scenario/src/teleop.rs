@@ -98,7 +98,7 @@ pub struct Teleop {
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
     pub tremor: bool,
     /// Is the hand led, 8 mm into the thing and there by ten sines from 0.5 to 10 Hz, whatever pushes it? Then what it feels is told, beside what it would feel
-    /// without a network. From a duration of 21s on.
+    /// without a network, at the same pace. The duration is 21s or more then; grip, rest and tremor are those of nobody, and the device is none of one's own.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub led: bool,
     /// How the hand holds the device.
@@ -171,17 +171,21 @@ impl Teleop {
         Mass { mass: held.mass + self.device.mass, damping: held.damping + self.device.damping, ..held }
     }
 
-    /// The [hand](Self::hand), the arm, and what it touches, as far as they are linear; `None` where that is nothing. Hysteresis is the spring that
-    /// a small motion meets.
+    /// The [hand](Self::hand), the arm, and what it touches, as far as they are linear; `None` where that is nothing, or its hysteresis is in between:
+    /// [`Environment::stiffening`].
     pub fn touch(&self) -> Option<Touch> {
         let [stiffness, damping, _] = self.environment.surface()?;
-        let met = if self.environment.hysteresis() > 0.0 { 2.0 * stiffness } else { stiffness };
-        let lags = Lags {
+        let surface = touch::Surface { stiffness: self.environment.stiffening()? * stiffness, damping };
+        Some(Touch { hand: self.hand(), lags: self.lags(), ..Touch::of(surface) })
+    }
+
+    /// Of device and arm.
+    pub fn lags(&self) -> Lags {
+        Lags {
             device: self.device.lag.as_secs_f64(),
             velocity: self.device.velocity_filter.as_secs_f64(),
             arm: self.arm.lag.as_secs_f64(),
-        };
-        Some(Touch { hand: self.hand(), lags, ..Touch::of(touch::Surface { stiffness: met, damping }) })
+        }
     }
 
     /// The age at which the robot applies no state.
@@ -323,7 +327,7 @@ pub struct Surface {
     /// Coulomb friction per normal force. 0 to 2.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub friction: Option<f64>,
-    /// Of the spring's force, how much more it pushes on the way in than at rest, and less on the way out; whoever turns back first meets twice its stiffness. 0 to 0.9. Default: 0.
+    /// Of the spring's force, how much more it pushes on the way in than at rest, and less on the way out; whoever turns back first meets twice its stiffness. 0 to 0.9; from 0 to 0.1 without the margin of a linear loop, which knows no such thing. Default: 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hysteresis: Option<f64>,
 }
@@ -360,6 +364,13 @@ impl Environment {
         }
     }
 
+    /// By how much stiffer than its spring a surface is to a ripple that is just not calm, 7 % of the depth: 1 without hysteresis, 2 from 0.1 of it on, since
+    /// such a ripple stays within what it takes to turn back. `None` in between, where part of it does not, so that no linear model has it.
+    pub fn stiffening(&self) -> Option<f64> {
+        let hysteresis = self.hysteresis();
+        if hysteresis <= 0.0 { Some(1.0) } else { (hysteresis >= STICKS).then_some(2.0) }
+    }
+
     /// Stiffness N/m, damping N s/m, friction; `None` where there is nothing.
     pub fn surface(&self) -> Option<[f64; 3]> {
         let (given, kind, friction) = match self {
@@ -376,6 +387,10 @@ impl Environment {
     }
 }
 
+/// From this share of hysteresis on a ripple of 7 % meets its stop alone.
+const STICKS: f64 = 0.1;
+/// A hand that is led says nothing before.
+pub(super) const LED: Duration = Duration::from_secs(21);
 pub(super) const SECOND: Duration = Duration::from_secs(1);
 pub(super) const MINUTE: Duration = Duration::from_secs(60);
 pub(super) const MS: Duration = Duration::from_millis(1);

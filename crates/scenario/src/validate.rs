@@ -73,6 +73,9 @@ pub(super) fn check(scenario: &Scenario) -> Checked {
     axes::check(scenario)?;
     if let Some(teleop) = &scenario.teleop {
         teleop::check(teleop, &vertices)?;
+        if teleop.led {
+            within("duration".into(), scenario.duration, teleop::LED, LONGEST)?;
+        }
     }
     if let Some(session) = &scenario.session {
         check_session(session, &vertices)?;

@@ -1,7 +1,7 @@
 //! A surface that pushes more on the way in than on the way out, however slowly.
 //!
 //! Beside its spring K stands a stop (Prandtl): as stiff a spring that slips where its force reaches a share h of the spring's, K x. Pressed to the depth X and let
-//! go of, it keeps h K X² of what was put in, 2h/(1 + h) of it. Who turns back within the stop meets 2 K, without loss.
+//! go of, it keeps h(1 − h)/(1 + h) K X², 2h(1 − h)/(1 + h)² of what was put in. Who turns back within the stop meets 2 K, without loss.
 
 /// Of one surface.
 #[derive(Clone, Copy, Debug)]

@@ -229,6 +229,12 @@ impl Stage {
         if scenario.teleop.is_none() && !devices.own().is_empty() {
             return Err(RunError::Scenario("devices of one's own need a session: add [teleop]".to_owned()));
         }
+        if devices.operator.is_some() && scenario.teleop.as_ref().is_some_and(|teleop| teleop.led) {
+            return Err(RunError::key(
+                "teleop.led",
+                "leads the simulated hand; leave it out where the device is one's own",
+            ));
+        }
         sends(scenario)?;
         let mut network = Network::new();
         let links = links::add(&mut network, scenario, seed, &mut inputs)?;

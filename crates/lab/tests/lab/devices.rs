@@ -224,6 +224,24 @@ fn a_caller_breaks_a_run_off() {
 }
 
 #[test]
+fn a_led_hand_feels_less_than_its_twin_without_a_network_and_no_device_of_ones_own_is_led() {
+    let text = SCENARIO.replace("duration = \"2s\"", "duration = \"22s\"")
+        + "led = true\nenvironment = \"wall\"\nlaw = { wave = {} }\n";
+    let scenario = Scenario::parse("led.toml", &text).unwrap_or_else(|error| panic!("{error}"));
+    let result = run(&scenario, Seed::new(1), &mut |_| {}).unwrap();
+    let control = control(&result);
+    let (felt, twin) = (control.felt.unwrap(), control.felt_twin.unwrap());
+    // 1500 N/m of a wall behind the arm, k/(1 + kT/(2b)) of them over some 25 ms.
+    assert!((1_300.0..1_600.0).contains(&twin.slow_n_m), "{twin:?}");
+    assert!((600.0..1_000.0).contains(&felt.slow_n_m) && felt.skipped_percent == 0.0, "{felt:?}");
+    assert!(control.touch.as_ref().unwrap().calm.is_none());
+    let hand = SimulatedHand::new(Seed::new(1), Duration::from_millis(1));
+    let devices = Devices { operator: Some(Box::new(hand)), ..Devices::default() };
+    let refused = run_devices(&scenario, Seed::new(1), devices, &mut |_| ControlFlow::Continue(()));
+    assert!(refused.unwrap_err().to_string().contains("teleop.led"));
+}
+
+#[test]
 fn without_a_session_own_devices_are_refused() {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/demo.toml");
     let without = Scenario::read(&path).unwrap_or_else(|error| panic!("{error}"));
@@ -232,4 +250,23 @@ fn without_a_session_own_devices_are_refused() {
     let devices = Devices { operator: Some(Box::new(hand)), ..Devices::default() };
     let refused = run_devices(&without, seed, devices, &mut |_| ControlFlow::Continue(()));
     assert!(refused.unwrap_err().to_string().contains("[teleop]"));
+}
+
+#[test]
+fn through_the_encoder_of_an_arm_a_session_hears_steps_and_a_late_velocity() {
+    let control = |law: &str, arm: &str| {
+        let text = format!("{SCENARIO}environment = \"free\"\nlaw = \"{law}\"\narm = {{ {arm} }}\n");
+        let scenario = Scenario::parse("arm.toml", &text).unwrap_or_else(|error| panic!("{error}"));
+        control(&run(&scenario, Seed::new(1), &mut |_| {}).unwrap()).clone()
+    };
+    // In free motion the bodies move alike: what differs is how the arm is read, by up to half a step along each axis.
+    let [exact, stepped] = ["", "encoder = 0.005"].map(|arm| control("position_force", arm));
+    let squares =
+        stepped.tracking_rms_mm * stepped.tracking_rms_mm - exact.tracking_rms_mm * exact.tracking_rms_mm;
+    assert!((1.0..8.0).contains(&squares), "{exact:?} {stepped:?}");
+    assert!(stepped.tracking_max_mm < exact.tracking_max_mm + 2.5 * 3.0f64.sqrt() + 1e-6);
+    // A velocity that comes late is a force on the hand.
+    let [exact, late] = ["", "velocity_filter = \"100ms\""].map(|arm| control("position_position", arm));
+    let force = |control: &ControlResult| control.force_error_rms_n.unwrap();
+    assert!(force(&late) > 1.1 * force(&exact), "{exact:?} {late:?}");
 }

@@ -16,22 +16,24 @@ pub struct MapResult {
 /// One of them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MapPoint {
-    /// What is different of hand and arm; absent where nothing is.
+    /// What is different of hand, arm or wall, `"device rubs with 1 N"`; absent where nothing is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub made: Option<String>,
+    pub different: Option<String>,
     /// `"wave"`.
     pub law: String,
     /// Of each message, each way, per cent.
     pub loss_percent: f64,
     /// The network's round trip, in milliseconds.
     pub rtt_ms: f64,
-    /// The stiffest wall up to which nothing that was tried rippled in any grip, N/m, whether or not the arm pressed or the hand felt it; absent where even the softest did.
+    /// The stiffest wall up to which nothing that was pressed rippled in any grip, N/m, whether or not the hand felt it; absent where even the softest did, or nothing was pressed.
     pub calm_to_n_m: Option<f64>,
-    /// The stiffest wall up to which everything tried was calm in every grip, and pushed the hand with half of what the arm met and more, N/m; absent where
-    /// not even the softest was.
+    /// The stiffest wall up to which everything that was pressed was calm in every grip, and pushed the hand with half of what the arm met and more, N/m; absent where
+    /// not even the softest was, or nothing was pressed.
     pub felt_to_n_m: Option<f64>,
     /// Of the force that the arm met at the stiffest wall that is calm, what the hand was pushed with, per cent, in the grip that felt least.
     pub felt_percent: Option<f64>,
+    /// Of simpler worlds.
+    pub critical: MapCritical,
     /// The same of each grip by itself.
     pub grips: Vec<MapGrip>,
 }
@@ -45,34 +47,42 @@ pub struct MapGrip {
     pub damping_ns_m: f64,
     /// Of the hand, N/m.
     pub stiffness_n_m: f64,
-    /// The stiffest wall up to which nothing that was tried rippled, N/m; absent where even the softest did.
+    /// The stiffest wall up to which nothing that was pressed rippled, N/m; absent where even the softest did, or nothing was pressed.
     pub calm_to_n_m: Option<f64>,
     /// The softest that was tried and did, N/m; absent where none did.
     pub rattles_from_n_m: Option<f64>,
-    /// The stiffest wall up to which everything tried was calm and felt by half and more, N/m; absent where not even the softest was.
+    /// The softest and the stiffest wall that was tried and that the arm did not press against at rest, N/m; absent where it pressed against all. Such a wall counts as
+    /// nothing: neither as calm or felt, nor as not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_pressed_n_m: Option<[f64; 2]>,
+    /// The stiffest wall up to which everything that was pressed was calm and felt by half and more, N/m; absent where not even the softest was, or nothing was pressed.
     pub felt_to_n_m: Option<f64>,
     /// Of the force that the arm met at the stiffest wall that is calm, what the hand was pushed with, per cent.
     pub felt_percent: Option<f64>,
     /// From where on the delayed loop is unstable by its margin, N/m: of position–force without loss, where there is such a stiffness.
     pub theory_n_m: Option<f64>,
-    /// Of simpler worlds.
-    pub critical: MapCritical,
 }
 
-/// Critical numbers of simpler worlds: a wall beside the hand, a device that nobody holds, two of them over a delay.
+/// Critical numbers of simpler worlds: a wall beside the hand, a device that nobody holds, two of them over a delay. The damping of the device alone counts,
+/// not that of the hand. Absent where something lags that is in such a world.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MapCritical {
-    /// The stiffest wall that rendered beside the hand is passive, N/m: b > KT/2 + |B| (Colgate, Schenkel 1997); absent where none is.
+    /// The stiffest wall that rendered beside the hand is passive, N/m: b > KT/2 + |B| (Colgate, Schenkel 1997); 0 where none is.
     pub passive_n_m: Option<f64>,
     /// The stiffest wall of a device that nobody holds, rendered a round trip away, N/m: K < (b + B)/(T/2 + t) (Gil, Hulin and others 2009).
-    pub gil_hulin_n_m: f64,
+    pub gil_hulin_n_m: Option<f64>,
     /// The stiffest wall whose encoder's steps friction makes up for, N/m: 2f/Δ (Abbott, Okamura 2005); absent where it has no steps.
     pub quantised_n_m: Option<f64>,
     /// The damping of its own with which the device is calm to 50 Hz by position–force whatever is touched, N s/m (Llewellyn 1952).
-    pub llewellyn_ns_m: f64,
+    pub llewellyn_ns_m: Option<f64>,
 }
 
 impl MapGrip {
+    /// Did the arm press against any wall?
+    pub const fn presses(&self) -> bool {
+        self.calm_to_n_m.is_some() || self.rattles_from_n_m.is_some()
+    }
+
     /// Between calm and not, N/m, and how far that is from theory, per cent.
     pub fn off_theory_percent(&self) -> Option<f64> {
         let found = (self.calm_to_n_m? + self.rattles_from_n_m?) / 2.0;

@@ -206,10 +206,10 @@ pub struct ControlResult {
     pub failure: Option<String>,
     /// What is felt of it; absent where there is nothing to touch, or no force comes back.
     pub touch: Option<TouchResult>,
-    /// What a led hand felt; absent where it is not led, or not for long enough.
+    /// What a led hand felt; absent where it is not led, or not for long enough, where the arm is the caller's own, and where more than 5 % of its periods were missed by a late host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub felt: Option<FeltResult>,
-    /// The same without a network: of the same hand, law and arm, a period apart.
+    /// The same without a network: of the same hand, law and arm, a period apart, at the same number of states and forces a second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub felt_twin: Option<FeltResult>,
 }
@@ -220,9 +220,9 @@ pub struct TouchResult {
     /// While the hand pressed and held still, the force rippled by less than 7 % of its mean and did not grow. Absent when the hand
     /// never rested on anything for long enough, or felt less than half of it.
     pub calm: Option<bool>,
-    /// The same, whether or not the hand felt any of it. Absent when the hand never rested on anything for long enough.
+    /// The force neither rippled so nor grew, whether or not the hand felt any of it. Absent when the hand never rested on anything for long enough.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rests: Option<bool>,
+    pub steady: Option<bool>,
     /// Force ripple of 2 to 50 Hz on the arm in the second half of the rests, root mean square, per cent of the mean force.
     pub ripple_percent: Option<f64>,
     /// How many times as large the ripple was in the second half of the rests as in the first.
@@ -237,7 +237,7 @@ pub struct TouchResult {
     /// network knows nothing. Absent where no delay makes it rattle.
     pub critical_rtt_ms: Option<f64>,
     /// The most that hand and environment got back within one contact of what they had put in, in millijoules. A passive arm gives
-    /// back what its mass and its servo hold, some 10 mJ; what is beyond, delay made.
+    /// back what its mass and its servo hold, some 10 mJ; what is beyond, delay made. Hand and arm are where their encoders say.
     pub drawdown_mj: f64,
     /// What hand and environment put in, in all, in millijoules.
     pub energy_mj: f64,

@@ -59,4 +59,7 @@ pub struct FeltResult {
     pub drift_mm: f64,
     /// Of the force on the hand from that on the arm, N.
     pub force_error_rms_n: f64,
+    /// Of the periods, those in which nobody asked the hand, since the host was late, per cent: the one that was asked next stands for them.
+    #[serde(default)]
+    pub skipped_percent: f64,
 }

@@ -175,7 +175,7 @@ impl Control {
                 .surface()
                 .filter(|_| feels && self.own == [false; 2])
                 .and_then(|_| self.touch(teleop)),
-            felt: self.led.as_ref().and_then(|led| led.felt(teleop)),
+            felt: self.led.as_ref().filter(|_| self.own == [false; 2]).and_then(|led| led.felt(teleop)),
             felt_twin: None,
         })
     }
@@ -191,9 +191,9 @@ impl Control {
 
     fn touch(&self, teleop: &Teleop) -> Option<TouchResult> {
         let found = self.calm.found();
-        let critical = teleop.touch()?.critical_round_trip();
+        let critical = teleop.touch().and_then(|touch| touch.critical_round_trip());
         Some(TouchResult {
-            rests: found.map(|found| found.is_calm()),
+            steady: found.map(|found| found.is_calm()),
             calm: found.filter(|found| found.came_back(teleop.device_force)).map(|found| found.is_calm()),
             ripple_percent: found.map(|found| found.ripple_percent),
             growth: found.map(|found| found.growth),
@@ -322,6 +322,13 @@ mod tests {
         // k/(1 + kT/(2b)) of 1500 N/m over 41 ms.
         let (far, _) = led("{ wave = {} }", 41);
         assert!((far / 740.0 - 1.0).abs() < 0.03, "{far} N/m");
+        let of = |keys: &str| {
+            let teleop = teleop(&format!("environment = \"wall\"\nled = true\n{keys}"));
+            touched(&teleop, 30, 1).felt.unwrap().error_percent.unwrap()
+        };
+        // A force every 10 ms is 4.5 ms older on average.
+        let [all, few] = ["", "feedback = 100"].map(of);
+        assert!(few > all + 8.0, "{all} {few} %");
         let short = touched(&teleop("environment = \"wall\"\nled = true"), 15, 1);
         assert!(short.felt.is_none() && short.touch.unwrap().calm.is_none());
     }

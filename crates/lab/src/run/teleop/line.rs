@@ -9,6 +9,7 @@ use taut_session::{MotionLimits, State};
 use super::control::Control;
 use crate::hand::SimulatedHand;
 use crate::metrics::Watch;
+use crate::pace::Pace;
 use crate::robot::SimulatedArm;
 use crate::run::settings;
 use crate::scenario::Teleop;
@@ -80,9 +81,10 @@ impl Way {
         Self { loss: line.loss, rng: seed.stream(name), under_way: UnderWay::new(delay, line.spread, late) }
     }
 
-    fn send(&mut self, state: State) {
-        let is_lost = self.loss.sample(&mut self.rng);
-        self.under_way.push((!is_lost).then_some(state));
+    /// Once a period; `None`: nothing is due.
+    fn offer(&mut self, state: Option<State>) {
+        let is_lost = state.is_some() && self.loss.sample(&mut self.rng);
+        self.under_way.push(state.filter(|_| !is_lost));
     }
 }
 
@@ -98,8 +100,8 @@ fn devices(teleop: &Teleop, seed: Seed) -> (Box<dyn OperatorDevice>, Box<dyn Rob
     }
 }
 
-/// Hand and arm for so long over this line. `None` where the arm does not move. A step moves with what is known at its end, half a period
-/// early at each end, so that what comes back takes a period more.
+/// Hand and arm for so long over this line, which carries as many states and forces a second as a session does. `None` where the arm does not move. A step
+/// moves with what is known at its end, half a period early at each end, so that what comes back takes a period more.
 pub(crate) fn touched(teleop: &Teleop, time: Duration, line: Line, seed: Seed) -> Option<ControlResult> {
     let watch = Watch::all_of(time);
     let mut control = Control::new(teleop, seed, watch);
@@ -107,6 +109,7 @@ pub(crate) fn touched(teleop: &Teleop, time: Duration, line: Line, seed: Seed) -
     arm.enable().ok()?;
     control.moves(true);
     let wide = |vector: [f32; 3]| vector.map(f64::from);
+    let mut rate = Pace::per_second(teleop.rate);
     let mut there = Way::new(line, line.there(), "line/there", seed);
     let mut back = Way::new(line, line.periods - line.there(), "line/back", seed);
     for step in 1..=time / teleop.period {
@@ -116,13 +119,15 @@ pub(crate) fn touched(teleop: &Teleop, time: Duration, line: Line, seed: Seed) -
         }
         let state = hand.sample(now)?.state;
         control.device(now, wide(state.position), wide(state.velocity), wide(state.force));
-        there.send(state);
+        rate.pass(teleop.period);
+        there.offer(rate.take().then_some(state));
         if let Some(state) = there.under_way.pop() {
             arm.apply(&SetPoint { state, lease: teleop.watchdog, fresh: teleop.oldest() });
         }
         let Measured { state, feedback, .. } = arm.measure()?;
         control.arm(now, wide(state.position), wide(state.force));
-        back.send(State { created: now, ..feedback.map_or(state, |law| law.state) });
+        let said = State { created: now, ..feedback.map_or(state, |law| law.state) };
+        back.offer(arm.feeds_back().then_some(said));
     }
     control.to_result(teleop)
 }

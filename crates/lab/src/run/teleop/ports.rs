@@ -10,7 +10,8 @@
 //!
 //! What falls by more than mass and servo hold was made by the delay (the passivity observer of Hannaford and Ryu, *Time-Domain
 //! Passivity Control of Haptic Interfaces*, IEEE Transactions on Robotics and Automation 18(1), 2002). E counts whether the arm
-//! moves by command or stands: whoever pushes does work.
+//! moves by command or stands: whoever pushes does work. Where hand and arm are is what device and robot tell: through an encoder, its steps, which are the
+//! motion that the law hears of, not that of the bodies.
 
 use crate::demo::Vector;
 use crate::hand::dot;
