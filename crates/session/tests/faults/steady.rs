@@ -105,7 +105,9 @@ fn cases() -> Vec<Case> {
             }
         }
     }
-    for (kbit, delay) in [(1_600, 10), (2_000, 10), (2_000, 50), (5_000, 5), (10_000, 8), (20_000, 25)] {
+    for (kbit, delay) in
+        [(1_600, 10), (2_000, 10), (2_000, 50), (5_000, 5), (5_000, 50), (10_000, 8), (20_000, 25)]
+    {
         for over in [Over::Udp, Over::QuicDatagrams] {
             for (camera_name, camera) in cameras {
                 let name =

@@ -48,7 +48,8 @@ fn maps<T: Transport>(
     came.iter().map(|it| it.1.unwrap()).collect()
 }
 
-/// 100 kB of a map take longer than MTIP gives a message that says nothing, and not much longer than over UDP: answers leave room for it.
+/// 100 kB of a map take longer than MTIP gives a message that says nothing, and not four times as long as over UDP: states, feedback and an answer to each leave
+/// little room for it, but some.
 #[test]
 fn a_message_without_a_deadline_arrives_over_mtip_however_long_it_takes() {
     for (kind, delivery) in
@@ -57,7 +58,7 @@ fn a_message_without_a_deadline_arrives_over_mtip_however_long_it_takes() {
         let [over_mtip, over_udp] = [maps(mtip, kind, delivery), maps(udp, kind, delivery)];
         let longest = |of: &[Duration]| of.iter().copied().max().unwrap();
         assert!(
-            longest(&over_mtip) < longest(&over_udp) * 2,
+            longest(&over_mtip) < longest(&over_udp) * 4,
             "{delivery:?}: {over_mtip:?}, over UDP {over_udp:?}"
         );
         assert!(longest(&over_mtip) <= MS * 1_300, "{delivery:?}: {over_mtip:?}");

@@ -6,7 +6,6 @@ use super::round::{Measured, Standing};
 use super::window::{HeldWindow, Stage, Window};
 use super::{
     COSTLY, FAR, FULL, Flight, LEAST_FRAMES, PATIENCE, PATIENT, PROVEN, RESIDUE, SUSPICIOUS, TARGET, UNUSED,
-    for_a_moment,
 };
 
 impl Flight {
@@ -82,7 +81,7 @@ impl Flight {
         let stands = measured.standing > SUSPICIOUS;
         let competes = now < self.retry;
         // It costs what can wait for ten seconds, so it takes more.
-        let is_ours = measured.standing + measured.chance > for_a_moment(measured.chance) + SUSPICIOUS;
+        let is_ours = measured.standing + measured.chance > self.for_a_moment(measured.chance) + SUSPICIOUS;
         if is_ours && !competes && self.room.is_full(now, measured) {
             self.room.finds(now, measured.rate());
         }

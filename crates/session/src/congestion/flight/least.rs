@@ -54,11 +54,17 @@ pub(super) struct Scatter {
     /// Sums of the squares and of the products of what the coordinates are off their means.
     pub(super) squares: (f64, f64),
     pub(super) products: f64,
+    /// The last y, the sum of what each is more than the one before it, and of its square.
+    pub(super) last: f64,
+    pub(super) steps: (f64, f64),
 }
 
 impl Scatter {
     /// Welford's updates of means and sums.
     pub(super) fn add(&mut self, x: f64, y: f64) {
+        let step = if self.count > 0.0 { y - self.last } else { 0.0 };
+        self.last = y;
+        self.steps = (self.steps.0 + step, self.steps.1 + step * step);
         self.count += 1.0;
         let (dx, dy) = (x - self.mean.0, y - self.mean.1);
         self.mean.0 += dx / self.count;
@@ -75,6 +81,17 @@ impl Scatter {
         }
         let squares = self.squares.1 - self.products * self.products / self.squares.0;
         Residue { squares: squares.max(0.0), freedom: self.count - 2.0 }
+    }
+
+    /// What lies between neighbours: half of its square is of either. A queue that takes many to grow is none of it, whatever its course (the mean square
+    /// successive difference of von Neumann, 1941).
+    pub(super) fn between_neighbours(&self) -> Residue {
+        if self.count < 3.0 {
+            return Residue::default();
+        }
+        let (sum, squares) = self.steps;
+        let squares = squares - sum * sum / (self.count - 1.0);
+        Residue { squares: squares.max(0.0) / 2.0, freedom: self.count - 2.0 }
     }
 }
 

@@ -366,7 +366,7 @@ impl Flight {
         let chance = self.chance.unwrap_or_else(|| chance_of(self.round.scatter()));
         let waits = self.recent.record(now, way_above.min(above));
         let most = if self.window.is_some() { PATIENT } else { BRAKE };
-        self.room.saw(now, waits > most.max(for_a_moment(chance[0].min(chance[1]))), place, self.sent);
+        self.room.saw(now, waits > most.max(self.for_a_moment(chance[0].min(chance[1]))), place, self.sent);
         self.room.arrived(now, arrived, self.sent, chance[1]);
         let base = self.base().unwrap_or(rtt);
         let length = now.saturating_since(self.round.began);
@@ -407,6 +407,12 @@ impl Flight {
     fn usual(&self) -> Option<[Duration; 2]> {
         let least = |way: usize| self.chances.iter().map(|chance| chance[way]).min().unwrap_or_default();
         (self.judged > 0).then(|| [least(0), least(1)])
+    }
+
+    /// What chance does to the least of some milliseconds, if it does so much to that of a round. As long as no round is known in which nothing went that
+    /// can wait, a part of it may be a queue.
+    fn for_a_moment(&self, chance: Duration) -> Duration {
+        if self.judged == 0 { chance } else { Duration::from_secs_f64(MOMENT * chance.as_secs_f64()) }
     }
 
     /// What one frame tells of the queue.
@@ -467,9 +473,4 @@ fn chance_of(scatter: [Residue; 2]) -> [Duration; 2] {
         let chance = Duration::from_secs_f64(JITTER * scatter.deviation());
         if chance < TARGET { Duration::ZERO } else { chance }
     })
-}
-
-/// What it does to the least of some milliseconds, if it does so much to that of a round.
-fn for_a_moment(chance: Duration) -> Duration {
-    Duration::from_secs_f64(MOMENT * chance.as_secs_f64())
 }

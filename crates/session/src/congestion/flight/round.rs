@@ -160,9 +160,13 @@ impl Round {
         }
     }
 
-    /// How far the frames' round trips and their times to the peer lie from straight lines: a queue that grows or empties is no scatter.
+    /// How far the frames' round trips and their times to the peer scatter. Where nothing went that can wait, about straight lines: a queue that grows or
+    /// empties is no scatter. Where it did, between neighbours: bursts make a queue that does both.
     pub(super) fn scatter(&self) -> [Residue; 2] {
-        self.scatter.map(|scatter| scatter.about_line())
+        self.scatter.map(|scatter| match self.mixed {
+            true => scatter.between_neighbours(),
+            false => scatter.about_line(),
+        })
     }
 
     pub(super) fn measured(
