@@ -69,7 +69,8 @@ impl<'a> Domain<'a> {
 
     fn participant(&mut self, route: &Route) -> Result<&mut dyn Participant, String> {
         if route.alone {
-            self.alone.push(self.config.backend.join(self.config.domain)?);
+            let config = self.config;
+            self.alone.push(behind(move || config.backend.join(config.domain))?);
         }
         let alone = self.alone.last_mut().filter(|_| route.alone);
         Ok(alone.unwrap_or(&mut self.shared).as_mut())
@@ -127,7 +128,12 @@ impl<'a> Domain<'a> {
         let receiver = Arc::new(Receiver::<Vec<u8>>::of_schema(route.channel(), route.schema()));
         let publisher = self.publish(route)?;
         let (own, counts, route) = (Arc::clone(&receiver), self.counts.clone(), route.clone());
-        let pass = move || pass(&route, &own, publisher.as_ref(), &counts);
+        let pass = move || {
+            if route.alone {
+                go_behind();
+            }
+            pass(&route, &own, publisher.as_ref(), &counts);
+        };
         std::thread::Builder::new()
             .name("route".to_owned())
             .spawn(pass)
@@ -160,7 +166,8 @@ impl<'a> Domain<'a> {
     }
 
     fn start(self) -> Result<Counts, String> {
-        for participant in self.alone.into_iter().chain([self.shared]) {
+        let each = self.alone.into_iter().map(|alone| (alone, true)).chain([(self.shared, false)]);
+        for (participant, is_alone) in each {
             let outbox = Mutex::new(self.outbox.clone());
             let routes = self.config.routes.clone();
             let tell: Tell = Arc::new(move |topic, why| {
@@ -168,10 +175,34 @@ impl<'a> Domain<'a> {
                 let outbox = outbox.lock().unwrap_or_else(PoisonError::into_inner);
                 let _ = outbox.send(Event::Wrong { topic: topic.to_owned(), why, stops });
             });
-            participant.start(tell)?;
+            if is_alone {
+                behind(move || participant.start(tell))?;
+            } else {
+                participant.start(tell)?;
+            }
         }
         Ok(self.counts)
     }
+}
+
+/// How much nicer threads are that pass what is long (sched(7)): those of small messages take the processor from them at once.
+const NICER: i32 = 10;
+
+/// The calling thread makes way for others from here on, and so do those that it starts. One that may not even that goes on as it is.
+fn go_behind() {
+    let _ = rustix::process::nice(NICER);
+}
+
+/// Does this on a thread that makes way for others, so that whatever threads a library starts for it do.
+fn behind<R: Send>(work: impl FnOnce() -> Result<R, String> + Send) -> Result<R, String> {
+    let work = move || {
+        go_behind();
+        work()
+    };
+    std::thread::scope(|scope| {
+        let done = scope.spawn(work).join();
+        done.unwrap_or_else(|_| Err("a thread ended".to_owned()))
+    })
 }
 
 fn pass(route: &Route, receiver: &Receiver<Vec<u8>>, publisher: &dyn Publish, counts: &Counts) {

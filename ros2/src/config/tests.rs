@@ -79,3 +79,23 @@ fn velocities_are_stopped_by_zero_and_places_are_held() {
     assert_eq!((moving.on_stop, moving.format.velocity), (OnStop::Zero, true));
     assert!(matches!(&moving.limits, MotionLimits::Joints { ranges, .. } if ranges[1].largest > 0.99));
 }
+
+#[test]
+fn what_robots_measure_is_live_and_what_is_long_is_not() {
+    let route = |kind: &str, more: &str| {
+        let route =
+            format!("[[route]]\ntopic = \"/a\"\ntype = \"{kind}\"\ndirection = \"to_operator\"\n{more}");
+        parse(&format!("{END}{route}"))
+            .map(|config| format!("{:?}", config.routes[0].channel()).contains("Feedback"))
+    };
+    assert_eq!(route("sensor_msgs/msg/JointState", ""), Ok(true));
+    assert_eq!(route("sensor_msgs/msg/JointState", "live = false"), Ok(false));
+    assert_eq!(route("sensor_msgs/msg/JointState", "alone = true"), Ok(false));
+    assert_eq!(route("std_msgs/msg/String", ""), Ok(false));
+    assert_eq!(route("std_msgs/msg/String", "live = true"), Ok(true));
+    assert!(
+        route("sensor_msgs/msg/CompressedImage", "largest = \"1MB\"\nlive = true")
+            .unwrap_err()
+            .contains("`live`")
+    );
+}
