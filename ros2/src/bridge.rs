@@ -56,7 +56,8 @@ impl Counts {
 struct Domain<'a> {
     config: &'a Config,
     shared: Box<dyn Participant>,
-    alone: Vec<Box<dyn Participant>>,
+    /// And whether their threads make way.
+    alone: Vec<(Box<dyn Participant>, bool)>,
     counts: Counts,
     outbox: Outbox<Event>,
 }
@@ -69,10 +70,11 @@ impl<'a> Domain<'a> {
 
     fn participant(&mut self, route: &Route) -> Result<&mut dyn Participant, String> {
         if route.alone {
-            let config = self.config;
-            self.alone.push(behind(move || config.backend.join(config.domain))?);
+            let (config, makes_way) = (self.config, route.makes_way());
+            let join = move || config.backend.join(config.domain);
+            self.alone.push((if makes_way { behind(join) } else { join() }?, makes_way));
         }
-        let alone = self.alone.last_mut().filter(|_| route.alone);
+        let alone = self.alone.last_mut().filter(|_| route.alone).map(|(alone, _)| alone);
         Ok(alone.unwrap_or(&mut self.shared).as_mut())
     }
 
@@ -129,7 +131,7 @@ impl<'a> Domain<'a> {
         let publisher = self.publish(route)?;
         let (own, counts, route) = (Arc::clone(&receiver), self.counts.clone(), route.clone());
         let pass = move || {
-            if route.alone {
+            if route.makes_way() {
                 go_behind();
             }
             pass(&route, &own, publisher.as_ref(), &counts);
@@ -166,8 +168,7 @@ impl<'a> Domain<'a> {
     }
 
     fn start(self) -> Result<Counts, String> {
-        let each = self.alone.into_iter().map(|alone| (alone, true)).chain([(self.shared, false)]);
-        for (participant, is_alone) in each {
+        for (participant, makes_way) in self.alone.into_iter().chain([(self.shared, false)]) {
             let outbox = Mutex::new(self.outbox.clone());
             let routes = self.config.routes.clone();
             let tell: Tell = Arc::new(move |topic, why| {
@@ -175,7 +176,7 @@ impl<'a> Domain<'a> {
                 let outbox = outbox.lock().unwrap_or_else(PoisonError::into_inner);
                 let _ = outbox.send(Event::Wrong { topic: topic.to_owned(), why, stops });
             });
-            if is_alone {
+            if makes_way {
                 behind(move || participant.start(tell))?;
             } else {
                 participant.start(tell)?;

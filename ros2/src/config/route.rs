@@ -376,6 +376,11 @@ impl Route {
         self.max_rate.map_or(channel.clone(), |rate| channel.rate(rate))
     }
 
+    /// Do its threads make way for those of other routes?
+    pub(crate) fn makes_way(&self) -> bool {
+        self.alone && self.moving.is_none() && self.largest > LARGE
+    }
+
     /// What its payloads are. It is asked once, and lives as long as the program.
     pub(crate) fn schema(&self) -> Schema {
         match &self.moving {
