@@ -29,6 +29,7 @@ pub(super) struct RouteSpec {
     largest: Option<taut_core::Bytes>,
     #[serde(default)]
     stamp: Stamp,
+    live: Option<bool>,
     #[serde(default)]
     alone: Option<bool>,
     #[serde(default)]
@@ -140,6 +141,8 @@ pub(crate) struct Route {
     pub(crate) qos: Qos,
     /// With a participant and a thread of its own.
     pub(crate) alone: bool,
+    /// Made at a rate, and waits for no pace that others are held to.
+    is_live: bool,
     pub(crate) moving: Option<Moving>,
 }
 
@@ -175,6 +178,13 @@ impl From<&str> for Wrong {
 const LARGE: usize = 64_000;
 /// What has a participant of its own goes behind the rest, unless said otherwise: one message of it is a thousand of theirs.
 const BEHIND: u8 = 6;
+/// How robots commonly say where they are and what they feel, at a steady rate.
+const LIVE: [&str; 4] = [
+    "geometry_msgs/msg/PoseStamped",
+    "geometry_msgs/msg/TwistStamped",
+    "geometry_msgs/msg/WrenchStamped",
+    "sensor_msgs/msg/JointState",
+];
 
 impl RouteSpec {
     pub(super) fn name(&self) -> &str {
@@ -216,6 +226,10 @@ impl RouteSpec {
         let qos = Qos { reliable, transient_local: self.qos.durability == Durability::TransientLocal, depth };
         let direction = self.direction;
         let alone = self.alone.unwrap_or(largest > LARGE);
+        let is_live = self.live.unwrap_or(!alone && !self.moves && LIVE.contains(&&*ros_type));
+        if is_live && (alone || self.moves) {
+            return Err("`live` is for what is measured: what moves goes ahead by itself, and what is alone behind others".into());
+        }
         let priority = self.priority.or(alone.then_some(BEHIND));
         let (deadline, max_rate) = (self.deadline, self.max_rate);
         let rewrites_stamp = self.stamp == Stamp::Rewrite;
@@ -233,6 +247,7 @@ impl RouteSpec {
             rewrites_stamp,
             qos,
             alone,
+            is_live,
             moving,
         })
     }
@@ -348,7 +363,8 @@ impl Route {
         let channel = if self.moving.is_some() {
             Channel::motion(&*self.name)
         } else {
-            Channel::telemetry(&*self.name).delivery(match self.keep {
+            let of_kind = if self.is_live { Channel::feedback } else { Channel::telemetry };
+            of_kind(&self.name).delivery(match self.keep {
                 Keep::Newest => Delivery::Newest,
                 Keep::Reliable => Delivery::Reliable,
                 Keep::Deadline => Delivery::Deadline,
@@ -358,6 +374,11 @@ impl Route {
         let channel = self.priority.map_or(channel.clone(), |priority| channel.clone().priority(priority));
         let channel = self.deadline.map_or(channel.clone(), |age| channel.deadline(age));
         self.max_rate.map_or(channel.clone(), |rate| channel.rate(rate))
+    }
+
+    /// Do its threads make way for those of other routes?
+    pub(crate) fn makes_way(&self) -> bool {
+        self.alone && self.moving.is_none() && self.largest > LARGE
     }
 
     /// What its payloads are. It is asked once, and lives as long as the program.

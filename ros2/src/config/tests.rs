@@ -98,3 +98,23 @@ fn zenoh_meets_programs_by_the_router_unless_asked_and_directly_on_this_host_alo
     assert!(backend("peers = \"direct\"").unwrap_err().contains("of zenoh"));
     assert!(backend("backend = \"zenoh\"\npeers = \"all\"").unwrap_err().contains("`direct`"));
 }
+
+#[test]
+fn what_robots_measure_is_live_and_what_is_long_is_not() {
+    let route = |kind: &str, more: &str| {
+        let route =
+            format!("[[route]]\ntopic = \"/a\"\ntype = \"{kind}\"\ndirection = \"to_operator\"\n{more}");
+        parse(&format!("{END}{route}"))
+            .map(|config| format!("{:?}", config.routes[0].channel()).contains("Feedback"))
+    };
+    assert_eq!(route("sensor_msgs/msg/JointState", ""), Ok(true));
+    assert_eq!(route("sensor_msgs/msg/JointState", "live = false"), Ok(false));
+    assert_eq!(route("sensor_msgs/msg/JointState", "alone = true"), Ok(false));
+    assert_eq!(route("std_msgs/msg/String", ""), Ok(false));
+    assert_eq!(route("std_msgs/msg/String", "live = true"), Ok(true));
+    assert!(
+        route("sensor_msgs/msg/CompressedImage", "largest = \"1MB\"\nlive = true")
+            .unwrap_err()
+            .contains("`live`")
+    );
+}
