@@ -82,7 +82,7 @@ impl Transport for EveryPath {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use taut_core::Ecn;
+    use taut_core::{Ecn, Message};
 
     fn copies(end: &mut EveryPath) -> Vec<u8> {
         let mut buffer = Vec::new();
