@@ -337,6 +337,7 @@ pub(super) fn of_control(control: &ControlResult) -> Vec<Measured> {
     let beyond = |of: fn(&FeltResult) -> f64| {
         control.felt.as_ref().zip(control.felt_twin.as_ref()).map(|(felt, twin)| of(felt) - of(twin))
     };
+    let fitted = control.felt.zip(control.felt_twin).and_then(|(felt, twin)| felt.fit_beyond(&twin));
     let error = |felt: &Option<FeltResult>| felt.as_ref().and_then(|felt| felt.error_percent);
     vec![
         measured(RUN, "robot moved", "s", Some(control.moved_s)),
@@ -360,9 +361,9 @@ pub(super) fn of_control(control: &ControlResult) -> Vec<Measured> {
         measured(CAMPAIGN, "calm", "", calm.map(|calm| f64::from(u8::from(calm)))),
         measured(ALL, "felt at 0.5 Hz", "N/m", felt(|felt| felt.slow_n_m)),
         measured(ALL, "felt at 0.5 Hz, beyond no network", "N/m", beyond(|felt| felt.slow_n_m)),
-        measured(ALL, "felt spring, beyond no network", "N/m", beyond(|felt| felt.stiffness_n_m)),
-        measured(ALL, "felt damper, beyond no network", "N s/m", beyond(|felt| felt.damping_ns_m)),
-        measured(ALL, "felt mass, beyond no network", "kg", beyond(|felt| felt.inertia_kg)),
+        measured(ALL, "felt spring, beyond no network", "N/m", fitted.map(|fit| fit[0])),
+        measured(ALL, "felt damper, beyond no network", "N s/m", fitted.map(|fit| fit[1])),
+        measured(ALL, "felt mass, beyond no network", "kg", fitted.map(|fit| fit[2])),
         measured(
             ALL,
             "felt, explained by no spring, damper and mass",
