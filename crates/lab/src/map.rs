@@ -12,12 +12,12 @@ use std::sync::{Mutex, PoisonError};
 
 use rayon::prelude::*;
 use taut_core::{Duration, Probability, Seed};
-use taut_qos::rendering::Critical;
 use taut_qos::touch::{Mass, Touch};
-use taut_report::result::{MapCritical, MapGrip, MapPoint, MapResult};
+use taut_report::result::{MapGrip, MapPoint, MapResult};
 
 use self::parts::PARTS;
 
+use crate::run::critical;
 use crate::run::line::{Line, touched};
 use crate::scenario::{Environment, LawSpec, Scenario, ScenarioError, Surface, Teleop};
 
@@ -196,11 +196,9 @@ impl Cell {
         let [felt, _] = walls.border(RANGE[1], |rest| rest.felt);
         let share = calm.and_then(|calm| walls.rest(calm).share);
         let is_linear = self.teleop.law == LawSpec::PositionForce && self.line.loss == Probability::default();
-        let touch = self.touching(grip, [RANGE[1], DAMPING]).touch();
+        let touching = self.touching(grip, [RANGE[1], DAMPING]);
+        let touch = touching.touch().unwrap_or(Touch::of(taut_qos::touch::Surface::WALL));
         let delay = self.teleop.period * self.line.periods as u64;
-        // Of a surface with hysteresis the margin is that of twice its spring.
-        let doubled = if self.teleop.environment.hysteresis() > 0.0 { 2.0 } else { 1.0 };
-        let margin = |touch: &Touch| touch.critical_stiffness([delay; 2], doubled * RANGE[1]);
         MapGrip {
             mass_kg: grip.mass,
             damping_ns_m: grip.damping,
@@ -209,17 +207,9 @@ impl Cell {
             rattles_from_n_m: rattles,
             felt_to_n_m: felt,
             felt_percent: share.map(|share| 100.0 * share),
-            theory_n_m: touch.as_ref().filter(|_| is_linear).and_then(margin).map(|most| most / doubled),
-            critical: self.critical(touch.unwrap_or(Touch::of(taut_qos::touch::Surface::WALL))),
+            theory_n_m: if is_linear { critical::margin(&touching, delay) } else { None },
+            critical: critical::simpler(&touching, &touch, self.round_trip),
         }
-    }
-
-    fn critical(&self, touch: Touch) -> MapCritical {
-        let device = &self.teleop.device;
-        let rubs = [device.friction, device.encoder];
-        let Critical { passive_n_m, gil_hulin_n_m, quantised_n_m, llewellyn_ns_m } =
-            Critical::new(&touch, self.teleop.period, self.round_trip, rubs);
-        MapCritical { passive_n_m, gil_hulin_n_m, quantised_n_m, llewellyn_ns_m }
     }
 
     fn walls(&self, grip: Mass, search: Search) -> Walls<'_> {

@@ -5,6 +5,7 @@
 
 use std::f64::consts::TAU;
 
+use serde::{Deserialize, Serialize};
 use taut_core::Duration;
 
 use crate::touch::{Mass, Touch};
@@ -67,15 +68,15 @@ pub fn llewellyn(arm: &Mass, round_trip: Duration) -> f64 {
 }
 
 /// The critical numbers of one touch.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Critical {
-    /// [`passive`], of the wall rendered beside the hand.
+    /// The stiffest wall that rendered beside the hand is [`passive`], N/m: b > KT/2 + B (Colgate, Schenkel 1997); absent where none is.
     pub passive_n_m: Option<f64>,
-    /// [`gil_hulin`], over the whole round trip.
+    /// The stiffest wall of a device that nobody holds, rendered a round trip away, N/m: K < (b + B)/(T/2 + t) ([`gil_hulin`], 2009).
     pub gil_hulin_n_m: f64,
-    /// [`quantised`].
+    /// The stiffest wall whose encoder's steps friction makes up for, N/m: 2f/Δ (Abbott, Okamura 2005: [`quantised`]); absent where it has no steps.
     pub quantised_n_m: Option<f64>,
-    /// [`llewellyn`], of position–force over the whole round trip.
+    /// The damping of its own with which the device is calm to 50 Hz by position–force whatever is touched, N s/m ([`llewellyn`], 1952).
     pub llewellyn_ns_m: f64,
 }
 
