@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::result::{
     ChannelResult, CommandsResult, ControlResult, Direction, Distribution, EmergencyResult, FeltResult,
-    FlowResult, MediumResult, ModelMeasure, ModelRow, RunResult, StreamResult, TeleopResult, VideoResult,
-    awake_mj, percent, radio_mj,
+    FlowResult, MediumResult, ModelMeasure, ModelRow, RunResult, StreamResult, TeleopResult, TouchCritical,
+    VideoResult, awake_mj, percent, radio_mj,
 };
+use taut_qos::rendering::Critical;
 
 /// One measure of a run, and who tells it.
 #[derive(Clone, Debug, PartialEq)]
@@ -325,6 +326,23 @@ fn of_watchdog(teleop: &TeleopResult) -> Vec<Measured> {
     vec![
         campaign("watchdog stops", "", Some(teleop.watchdogs.len() as f64)),
         campaign("watchdog, largest silence", "ms", silence),
+    ]
+}
+
+/// How stiff what is touched might be, by theory.
+pub(super) fn of_critical(critical: &TouchCritical) -> Vec<Measured> {
+    let Critical { passive_n_m, gil_hulin_n_m, quantised_n_m, llewellyn_ns_m } = critical.simpler;
+    vec![
+        measured(RUN, "rattles from, by the margin of the delayed loop", "N/m", critical.margin_n_m),
+        measured(RUN, "wall of a device that nobody holds, to (Gil, Hulin)", "N/m", gil_hulin_n_m),
+        measured(RUN, "wall passive beside the hand, to (Colgate)", "N/m", passive_n_m),
+        measured(
+            RUN,
+            "wall that friction holds against the encoder, to (Abbott, Okamura)",
+            "N/m",
+            quantised_n_m,
+        ),
+        measured(RUN, "damping of the device for any hand and wall (Llewellyn)", "N s/m", llewellyn_ns_m),
     ]
 }
 
