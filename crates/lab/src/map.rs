@@ -370,7 +370,7 @@ mod tests {
         let point = found(LawSpec::Tdpa(crate::scenario::TdpaSpec::default()), 40);
         assert_eq!(point.calm_to_n_m, Some(RANGE[1]), "{point:?}");
         assert!(point.felt_to_n_m < Some(1_000.0), "{point:?}");
-        assert!((20.0..90.0).contains(&point.felt_percent.unwrap()), "{point:?}");
+        assert!(point.felt_percent < Some(90.0), "{point:?}");
     }
 
     /// Filters and amplifiers are linear, so that the margin of the loop says what they cost.
