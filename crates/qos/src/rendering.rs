@@ -5,6 +5,7 @@
 
 use std::f64::consts::TAU;
 
+use serde::{Deserialize, Serialize};
 use taut_core::Duration;
 
 use crate::touch::{Lags, Mass, Touch};
@@ -88,15 +89,17 @@ pub struct Device {
 /// let touch = Touch { lags: Lags { device: 0.01, ..Lags::NONE }, ..touch };
 /// assert_eq!(Critical::new(&device, &touch, period, round_trip).passive_n_m, None);
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Critical {
-    /// [`passive`], of the wall rendered beside the hand. `None`: amplifier or filter of the device lag.
+    /// The stiffest wall that rendered beside the hand is [`passive`], N/m: b > KT/2 + B, b being the damping of the device alone (Colgate, Schenkel 1997); 0 where none is;
+    /// absent where amplifier or filter of the device lag.
     pub passive_n_m: Option<f64>,
-    /// [`gil_hulin`], over the whole round trip. `None`: amplifier or filter of the device lag.
+    /// The stiffest wall of a device that nobody holds, rendered a round trip away, N/m: K < (b + B)/(T/2 + t) ([`gil_hulin`], 2009); absent where amplifier or
+    /// filter of the device lag.
     pub gil_hulin_n_m: Option<f64>,
-    /// [`quantised`]. `None`: it has no steps, or its amplifier lags.
+    /// The stiffest wall whose encoder's steps friction makes up for, N/m: 2f/Δ (Abbott, Okamura 2005: [`quantised`]); absent where it has no steps, or its amplifier lags.
     pub quantised_n_m: Option<f64>,
-    /// [`llewellyn`], of position–force over the whole round trip. `None`: something lags.
+    /// The damping of its own with which the device is calm to 50 Hz by position–force whatever is touched, N s/m ([`llewellyn`], 1952); absent where something lags.
     pub llewellyn_ns_m: Option<f64>,
 }
 

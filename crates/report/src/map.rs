@@ -5,7 +5,9 @@ use std::fmt::Write as _;
 use super::axis::Axis;
 use super::chart::{Chart, Ink, Shape};
 use super::format::{law, number, optional};
-use super::result::{MapCritical, MapGrip, MapPoint, MapResult};
+use taut_qos::rendering::Critical;
+
+use super::result::{MapGrip, MapPoint, MapResult};
 
 /// A line for each law and loss: the stiffest wall that is calm in every grip, over the round trip; beside position–force what theory says. Where less is felt
 /// than is calm, a mark at the stiffest that is felt, or at the lower edge.
@@ -129,7 +131,7 @@ fn parts(text: &mut String, map: &MapResult) {
         cells.extend(
             rtts.iter().map(|rtt| optional(at(*rtt).find_map(|point| point.critical.gil_hulin_n_m), 4)),
         );
-        let MapCritical { passive_n_m, quantised_n_m, .. } = row[0].critical;
+        let Critical { passive_n_m, quantised_n_m, .. } = row[0].critical;
         cells.push(if passive_n_m == Some(0.0) { "none".to_owned() } else { optional(passive_n_m, 4) });
         cells.push(optional(quantised_n_m, 4));
         let _ = writeln!(text, "| {different} | {} |", cells.join(" | "));
@@ -203,7 +205,7 @@ mod tests {
             calm_to_n_m: grip.calm_to_n_m,
             felt_to_n_m: grip.felt_to_n_m,
             felt_percent: grip.felt_percent,
-            critical: MapCritical {
+            critical: Critical {
                 passive_n_m: different.map_or(Some(0.0), |_| None),
                 gil_hulin_n_m: different.map_or(Some(10_000.0 / rtt_ms), |_| None),
                 quantised_n_m: None,

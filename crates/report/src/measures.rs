@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::result::{
     ChannelResult, CommandsResult, ControlResult, Direction, Distribution, EmergencyResult, FeltResult,
-    FlowResult, MediumResult, ModelMeasure, ModelRow, RunResult, StreamResult, TeleopResult, VideoResult,
-    awake_mj, percent, radio_mj,
+    FlowResult, MediumResult, ModelMeasure, ModelRow, RunResult, StreamResult, TeleopResult, TouchCritical,
+    VideoResult, awake_mj, percent, radio_mj,
 };
+use taut_qos::rendering::Critical;
 
 /// One measure of a run, and who tells it.
 #[derive(Clone, Debug, PartialEq)]
@@ -328,6 +329,23 @@ fn of_watchdog(teleop: &TeleopResult) -> Vec<Measured> {
     ]
 }
 
+/// How stiff what is touched might be, by theory.
+pub(super) fn of_critical(critical: &TouchCritical) -> Vec<Measured> {
+    let Critical { passive_n_m, gil_hulin_n_m, quantised_n_m, llewellyn_ns_m } = critical.simpler;
+    vec![
+        measured(RUN, "rattles from, by the margin of the delayed loop", "N/m", critical.margin_n_m),
+        measured(RUN, "wall of a device that nobody holds, to (Gil, Hulin)", "N/m", gil_hulin_n_m),
+        measured(RUN, "wall passive beside the hand, to (Colgate)", "N/m", passive_n_m),
+        measured(
+            RUN,
+            "wall that friction holds against the encoder, to (Abbott, Okamura)",
+            "N/m",
+            quantised_n_m,
+        ),
+        measured(RUN, "damping of the device for any hand and wall (Llewellyn)", "N s/m", llewellyn_ns_m),
+    ]
+}
+
 /// Hand and arm.
 pub(super) fn of_control(control: &ControlResult) -> Vec<Measured> {
     let count = |count: u64| Some(count as f64);
@@ -337,6 +355,7 @@ pub(super) fn of_control(control: &ControlResult) -> Vec<Measured> {
     let beyond = |of: fn(&FeltResult) -> f64| {
         control.felt.as_ref().zip(control.felt_twin.as_ref()).map(|(felt, twin)| of(felt) - of(twin))
     };
+    let fitted = control.felt.zip(control.felt_twin).and_then(|(felt, twin)| felt.fit_beyond(&twin));
     let error = |felt: &Option<FeltResult>| felt.as_ref().and_then(|felt| felt.error_percent);
     vec![
         measured(RUN, "robot moved", "s", Some(control.moved_s)),
@@ -360,9 +379,9 @@ pub(super) fn of_control(control: &ControlResult) -> Vec<Measured> {
         measured(CAMPAIGN, "calm", "", calm.map(|calm| f64::from(u8::from(calm)))),
         measured(ALL, "felt at 0.5 Hz", "N/m", felt(|felt| felt.slow_n_m)),
         measured(ALL, "felt at 0.5 Hz, beyond no network", "N/m", beyond(|felt| felt.slow_n_m)),
-        measured(ALL, "felt spring, beyond no network", "N/m", beyond(|felt| felt.stiffness_n_m)),
-        measured(ALL, "felt damper, beyond no network", "N s/m", beyond(|felt| felt.damping_ns_m)),
-        measured(ALL, "felt mass, beyond no network", "kg", beyond(|felt| felt.inertia_kg)),
+        measured(ALL, "felt spring, beyond no network", "N/m", fitted.map(|fit| fit[0])),
+        measured(ALL, "felt damper, beyond no network", "N s/m", fitted.map(|fit| fit[1])),
+        measured(ALL, "felt mass, beyond no network", "kg", fitted.map(|fit| fit[2])),
         measured(
             ALL,
             "felt, explained by no spring, damper and mass",

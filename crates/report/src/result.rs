@@ -24,13 +24,13 @@ pub use comparison::{
     ComparedRun, ComparedStream, Comparison, ComparisonResult, CrossSummary, Difference, Figures,
     MediumSummary, SessionSummary,
 };
-pub use map::{MapCritical, MapGrip, MapPoint, MapResult};
+pub use map::{MapGrip, MapPoint, MapResult};
 pub use probe::{ProbeResult, ProbedWay};
 pub use radio::{awake_mj, radio_mj};
 pub use saving::{CopyPoint, SavingPoint, SavingResult};
 pub use teleop::{
-    ChannelResult, ControlResult, EmergencyResult, StreamResult, TeleopResult, TouchResult, WatchdogResult,
-    WireResult,
+    ChannelResult, ControlResult, EmergencyResult, StreamResult, TeleopResult, TouchCritical, TouchResult,
+    WatchdogResult, WireResult,
 };
 
 pub use spread::Spread;

@@ -1,7 +1,7 @@
 //! The session of operator and robot: on the page of a run, and as text.
 
 use super::format::{ABSENT, capitalised, causes_or_none, escape, number, spaced};
-use super::measures::{self, mbit_s, of};
+use super::measures::{self, Measured, mbit_s, of};
 use super::page::{self, Column, Table, warning};
 use crate::result::{
     ChannelResult, ControlResult, Distribution, EmergencyResult, RunResult, StreamResult, WatchdogResult,
@@ -93,7 +93,17 @@ fn control(control: &ControlResult) -> String {
         control.failure.is_none() && control.touch.as_ref().is_none_or(|touch| touch.calm != Some(false));
     let (open, close) = if met { ("", "") } else { ("<b>", "</b>") };
     let verdict = format!("<p>{open}{}: {verdict}{close}.</p>\n", capitalised(&control.environment));
-    page::measures(&title, measures::of_control(control)) + &verdict
+    page::measures(&title, measures::of_control(control))
+        + &verdict
+        + &critical(control).map_or_else(String::new, |(title, rows)| page::measures(&title, rows))
+}
+
+/// How stiff it might be by theory, under its heading.
+fn critical(control: &ControlResult) -> Option<(String, Vec<Measured>)> {
+    let critical = control.touch.as_ref()?.critical.as_ref()?;
+    let title =
+        format!("position–force and simpler worlds at the round trip of {} ms", number(critical.rtt_ms, 4));
+    Some((title, measures::of_critical(critical)))
 }
 
 /// How what is touched feels, and from which round trip on it must rattle.
@@ -130,6 +140,7 @@ pub(super) fn text_tables(run: &RunResult) -> Vec<(String, Vec<Vec<String>>)> {
     if let Some(control) = &teleop.control {
         let heading = format!("hand and arm, {}: {}", control.environment, felt(control));
         tables.push((heading, measures::in_text(measures::of_control(control))));
+        tables.extend(critical(control).map(|(title, rows)| (title, measures::in_text(rows))));
     }
     let watchdog = |stop: &WatchdogResult| {
         vec![format!("at {:.3} s", stop.stopped_s), format!("after a silence of {:.3} ms", stop.silence_ms)]

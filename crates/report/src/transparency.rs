@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::axis::Axis;
 use super::chart::{Chart, Ink, Shape};
-use super::format::{law, number, optional};
+use super::format::{ABSENT, law, number, optional};
 use super::result::{TransparencyPoint, TransparencyResult};
 
 /// Per cent: what is beyond is drawn at the edge.
@@ -83,24 +83,28 @@ fn row(point: &TransparencyPoint, loses: bool) -> String {
         number(point.rtt_ms, 4),
         point.calm.map_or("–", |calm| if calm { "yes" } else { "no" }).to_owned(),
         round(felt.slow_n_m),
-        round(felt.stiffness_n_m),
-        fixed(felt.damping_ns_m, 1),
-        fixed(felt.inertia_kg, 2),
-        number(felt.unfitted_percent, 2),
-        round(felt.stiffness_n_m - twin.stiffness_n_m),
-        fixed(felt.damping_ns_m - twin.damping_ns_m, 1),
-        fixed(felt.inertia_kg - twin.inertia_kg, 2),
+    ];
+    cells.extend(fit(felt.fit()));
+    cells.push(number(felt.unfitted_percent, 2));
+    cells.extend(fit(felt.fit_beyond(twin)));
+    cells.extend([
         fixed(felt.tracking_rms_mm - twin.tracking_rms_mm, 2),
         fixed(felt.drift_mm - twin.drift_mm, 2),
         fixed(felt.force_error_rms_n - twin.force_error_rms_n, 2),
         number(felt.other_percent, 2),
         optional(felt.error_percent, 3),
         optional(twin.error_percent, 3),
-    ];
+    ]);
     if loses {
         cells.push(optional(point.clairvoyant_error_percent, 3));
     }
     format!("| {} |\n", cells.join(" | "))
+}
+
+/// Spring, damper and mass.
+fn fit(fit: Option<[f64; 3]>) -> [String; 3] {
+    let absent = || ABSENT.to_owned();
+    std::array::from_fn(|i| fit.map_or_else(absent, |fit| fixed(fit[i], i)))
 }
 
 /// What waves show of the stiffest thing beside what they could.

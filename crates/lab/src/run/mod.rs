@@ -49,7 +49,7 @@ pub use output::Output;
 pub use qdiscs::{Hop, QdiscGate, Qdiscs, qdiscs};
 pub use session::{MediaNotes, account_media};
 pub use still::{StillHand, StillRobot};
-pub(crate) use teleop::{Control, ends, line};
+pub(crate) use teleop::{Control, critical, ends, line};
 pub use teleop::{Devices, Notes, RunClock, Way, account};
 
 use crate::metrics::{Metrics, StreamKey, Watch};
@@ -291,7 +291,7 @@ impl Stage {
             if let Some(within) = spec.stop_within {
                 limits = vec![judge::stops(&result, within)];
             }
-            teleop = Some(result);
+            teleop = Some(result.beside(teleop::critical::of_run(spec, &media)));
         }
         Ok(RunResult {
             verdict: Verdict { met: limits.iter().all(|limit| limit.met), limits },

@@ -242,6 +242,31 @@ fn clocks_that_are_apart_and_drift_change_nothing() {
 }
 
 #[test]
+fn what_theory_says_of_a_touch_is_of_the_round_trip_that_the_run_had_and_stands_wherever_the_run_is_told() {
+    let results = ["wall, 0.3 ms", "wall, 40 ms"].map(|name| {
+        let variants = shipped("teleop/wall.toml");
+        let (_, scenario) = variants.into_iter().find(|(variant, _)| variant == name).unwrap();
+        done(name, &scenario)
+    });
+    let touches = results.each_ref().map(|result| teleop(result).control.as_ref().unwrap().touch.as_ref());
+    for (touch, rtt_ms) in touches.map(Option::unwrap).into_iter().zip([0.6, 80.0]) {
+        let critical = touch.critical.unwrap();
+        // As long each way as the name says.
+        assert!((critical.rtt_ms - rtt_ms).abs() < 0.5, "{critical:?}");
+        // The wall has 3 kN/m.
+        assert_eq!(touch.calm, Some(critical.margin_n_m.is_none_or(|margin| margin > 3_000.0)), "{touch:?}");
+        // The wall's damper, for the device has none, over half a period and the round trip.
+        let gil_hulin = 10.0 / (0.0005 + critical.rtt_ms / 1e3);
+        assert!((critical.simpler.gil_hulin_n_m.unwrap() / gil_hulin - 1.0).abs() < 1e-6, "{critical:?}");
+    }
+    let [near, far] = &results;
+    let text = taut_report::run_text(far);
+    assert!(text.contains("rattles from, by the margin of the delayed loop"), "{text}");
+    let compared = taut_report::result::ComparedRun::new("", Some(near), far);
+    assert_eq!(compared.real.control.as_ref(), teleop(far).control.as_ref());
+}
+
+#[test]
 fn the_longer_the_network_and_the_stiffer_the_wall_the_more_energy_and_the_wall_far_away_rattles() {
     let control = |name: &str| {
         let variants = shipped("teleop/wall.toml");

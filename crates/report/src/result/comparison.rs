@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::{
+    ControlResult, Distribution, FlowOwner, FlowPart, FlowResult, MediumResult, Ran, RunResult, VideoResult,
+};
 use super::{Direction, percent};
-use super::{Distribution, FlowOwner, FlowPart, FlowResult, MediumResult, Ran, RunResult, VideoResult};
 
 /// Real runs of a scenario, each beside the simulated one with the same variant and seed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -64,6 +66,9 @@ pub struct SessionSummary {
     /// Of a flow of commands, copies of a message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub copies: Option<f64>,
+    /// Of a session with hand and arm, how these went and what was felt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub control: Option<ControlResult>,
     /// Of a session of media, each of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub media: Vec<MediumSummary>,
@@ -308,6 +313,7 @@ impl SessionSummary {
             handshake_ms: teleop.and_then(|teleop| teleop.handshake_ms),
             rtt_p50_ms: teleop.and_then(|teleop| teleop.rtt_ms.as_ref()).map(|rtt| rtt.p50),
             efficiency_percent: teleop.and_then(|teleop| teleop.wire[0].efficiency_percent),
+            control: teleop.and_then(|teleop| teleop.control.clone()),
             counters: counters(&run.flows),
             violations: run.conservation.violations.clone(),
             media,
@@ -378,6 +384,7 @@ mod tests {
             in_time_percent: None,
             gap_ms: None,
             copies: None,
+            control: None,
             media: media.iter().map(medium).collect(),
             cross: Vec::new(),
             videos: Vec::new(),

@@ -1,6 +1,7 @@
 //! What stays calm at which round trip.
 
 use serde::{Deserialize, Serialize};
+use taut_qos::rendering::Critical;
 
 /// For each control law, loss and round trip, the stiffest wall that stays calm in every grip, and the stiffest that is felt as well.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -33,7 +34,7 @@ pub struct MapPoint {
     /// Of the force that the arm met at the stiffest wall that is calm, what the hand was pushed with, per cent, in the grip that felt least.
     pub felt_percent: Option<f64>,
     /// Of simpler worlds.
-    pub critical: MapCritical,
+    pub critical: Critical,
     /// The same of each grip by itself.
     pub grips: Vec<MapGrip>,
 }
@@ -61,20 +62,6 @@ pub struct MapGrip {
     pub felt_percent: Option<f64>,
     /// From where on the delayed loop is unstable by its margin, N/m: of position–force without loss, where there is such a stiffness.
     pub theory_n_m: Option<f64>,
-}
-
-/// Critical numbers of simpler worlds: a wall beside the hand, a device that nobody holds, two of them over a delay. The damping of the device alone counts,
-/// not that of the hand. Absent where something lags that is in such a world.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct MapCritical {
-    /// The stiffest wall that rendered beside the hand is passive, N/m: b > KT/2 + |B| (Colgate, Schenkel 1997); 0 where none is.
-    pub passive_n_m: Option<f64>,
-    /// The stiffest wall of a device that nobody holds, rendered a round trip away, N/m: K < (b + B)/(T/2 + t) (Gil, Hulin and others 2009).
-    pub gil_hulin_n_m: Option<f64>,
-    /// The stiffest wall whose encoder's steps friction makes up for, N/m: 2f/Δ (Abbott, Okamura 2005); absent where it has no steps.
-    pub quantised_n_m: Option<f64>,
-    /// The damping of its own with which the device is calm to 50 Hz by position–force whatever is touched, N s/m (Llewellyn 1952).
-    pub llewellyn_ns_m: Option<f64>,
 }
 
 impl MapGrip {

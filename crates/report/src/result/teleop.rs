@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use taut_qos::rendering::Critical;
 
 use super::Direction;
 use super::Distribution;
@@ -155,6 +156,16 @@ pub struct EmergencyResult {
     pub waiting: u64,
 }
 
+impl TeleopResult {
+    /// With how stiff what is touched might be, by theory.
+    pub fn beside(mut self, critical: Option<TouchCritical>) -> Self {
+        if let Some(touch) = self.control.as_mut().and_then(|control| control.touch.as_mut()) {
+            touch.critical = critical;
+        }
+        self
+    }
+}
+
 impl EmergencyResult {
     /// The round trip of the path at that moment, with the queue that others made and without the session's own, in
     /// milliseconds.
@@ -236,9 +247,24 @@ pub struct TouchResult {
     /// The round trip from which on what is touched rattles, in milliseconds: the margin of hand, arm and surface, of which the
     /// network knows nothing. Absent where no delay makes it rattle.
     pub critical_rtt_ms: Option<f64>,
+    /// How stiff it might be over the delay of this run; absent where that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub critical: Option<TouchCritical>,
     /// The most that hand and environment got back within one contact of what they had put in, in millijoules. A passive arm gives
     /// back what its mass and its servo hold, some 10 mJ; what is beyond, delay made. Hand and arm are where their encoders say.
     pub drawdown_mj: f64,
     /// What hand and environment put in, in all, in millijoules.
     pub energy_mj: f64,
+}
+
+/// How stiff what is touched might be at the round trip of a run, by theory. Each number is of position–force control, or of a simpler world.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TouchCritical {
+    /// The round trip: the medians of what states and forces took, in milliseconds.
+    pub rtt_ms: f64,
+    /// The least stiffness with which the delayed loop of hand, arm and surface has a root on the right, a period later, in newtons per metre: a surface that is
+    /// as stiff rattles by position–force control. Absent where none up to 20 kN/m does.
+    pub margin_n_m: Option<f64>,
+    /// What simpler worlds say.
+    pub simpler: Critical,
 }

@@ -63,3 +63,23 @@ pub struct FeltResult {
     #[serde(default)]
     pub skipped_percent: f64,
 }
+
+impl FeltResult {
+    /// A fit that leaves more of the impedance unexplained says nothing, per cent.
+    const MOST_UNFITTED_PERCENT: f64 = 25.0;
+    /// Nor does one of a force that moves more where the hand does not, per cent.
+    const MOST_OTHER_PERCENT: f64 = 50.0;
+
+    /// Spring, N/m, damper, N·s/m, and mass, kg, where these explain what is felt.
+    pub fn fit(&self) -> Option<[f64; 3]> {
+        let explains = self.unfitted_percent <= Self::MOST_UNFITTED_PERCENT
+            && self.other_percent <= Self::MOST_OTHER_PERCENT;
+        explains.then_some([self.stiffness_n_m, self.damping_ns_m, self.inertia_kg])
+    }
+
+    /// By so much they are more than those of another, where both are explained.
+    pub fn fit_beyond(&self, other: &Self) -> Option<[f64; 3]> {
+        let (own, other) = (self.fit()?, other.fit()?);
+        Some(std::array::from_fn(|i| own[i] - other[i]))
+    }
+}

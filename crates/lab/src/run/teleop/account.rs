@@ -9,6 +9,7 @@ use taut_core::{Address, NodeEvent, Seed, Time};
 use taut_sim::Observer;
 
 use super::books::{Book, Moment};
+use super::critical;
 use super::notes::{Note, Notes};
 use super::record::{Record, Shared};
 use crate::metrics::{Metrics, StreamKey, Watch, percent};
@@ -155,10 +156,12 @@ pub fn account(
     }
     record.checker.close();
     let violations = record.checker.violations();
-    let teleop = record.to_result(teleop, None);
+    let spec = teleop;
+    let teleop = record.to_result(spec, None);
     let mut series = metrics.series(&NODES.map(str::to_owned), &[], &[]);
     series.extend(record.series());
     let media = metrics.media();
+    let teleop = teleop.beside(critical::of_run(spec, &media));
     let mut limits = judge::limits(scenario.limits, &media);
     limits.extend(judge::touch(&teleop));
     RunResult {

@@ -201,6 +201,7 @@ impl Control {
             rest_felt_n: found.map(|found| found.felt),
             rest_s: found.map_or(0.0, |found| found.seconds),
             critical_rtt_ms: critical.map(Duration::as_millis_f64),
+            critical: None,
             // Adding zero turns a negative zero into zero.
             drawdown_mj: self.ports.drawdown * 1e3 + 0.0,
             energy_mj: self.ports.energy * 1e3 + 0.0,

@@ -6,6 +6,7 @@ mod calm;
 mod channels;
 mod checker;
 mod control;
+pub(crate) mod critical;
 mod devices;
 pub(crate) mod ends;
 mod led;
