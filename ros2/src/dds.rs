@@ -140,12 +140,7 @@ impl Participant {
         self.ends.push(End { guid, topic: topic.to_owned(), kind: type_name(kind) });
     }
 
-    fn read(
-        mut self,
-        mut poll: Poll,
-        status: &rustdds::DomainParticipantStatusListener,
-        tell: &Tell,
-    ) {
+    fn read(mut self, mut poll: Poll, status: &rustdds::DomainParticipantStatusListener, tell: &Tell) {
         let mut events = Events::with_capacity(64);
         let mut matched = Vec::new();
         loop {

@@ -70,7 +70,8 @@ impl Output {
     /// # Errors
     /// When the system refuses a thread.
     pub(crate) fn start(moving: Moving, publisher: Box<dyn Publish>) -> Result<Self, String> {
-        let state = Written { order: Order::Nothing, is_new: false, moves: false, measured: None, told: None };
+        let state =
+            Written { order: Order::Nothing, is_new: false, moves: false, measured: None, told: None };
         let shared =
             Shared { state: Mutex::new(state), changed: Condvar::new(), failed: AtomicBool::new(false) };
         let subscribers = publisher.subscribers();
