@@ -111,7 +111,20 @@ impl Shared {
                 let sum = packet[2..].iter().fold(0, |sum: u8, byte| sum.wrapping_add(*byte));
                 assert_eq!(sum, 0xff, "the checksum of {packet:02x?}");
                 let answers = self.obey(packet[4], &packet[5..packet.len() - 1]);
-                line.write_all(&answers).unwrap();
+                self.answer(&mut line, &answers);
+            }
+        }
+    }
+
+    /// A servo answers whether anybody reads or not.
+    fn answer(&self, line: &mut File, mut bytes: &[u8]) {
+        while !bytes.is_empty() && !self.unplugged.load(Ordering::Relaxed) {
+            match line.write(bytes) {
+                Ok(count) => bytes = &bytes[count..],
+                Err(error) if error.kind() == ErrorKind::WouldBlock => for_a_while(1),
+                // Whoever asked has closed the other end since.
+                Err(error) if error.raw_os_error() == Some(5) => return,
+                Err(error) => panic!("{error}"),
             }
         }
     }
