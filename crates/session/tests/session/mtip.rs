@@ -61,6 +61,7 @@ fn a_message_without_a_deadline_arrives_over_mtip_however_long_it_takes() {
             longest(&over_mtip) < longest(&over_udp) * 4,
             "{delivery:?}: {over_mtip:?}, over UDP {over_udp:?}"
         );
-        assert!(longest(&over_mtip) <= MS * 1_300, "{delivery:?}: {over_mtip:?}");
+        // The first goes before it is known what of the delays is jitter: a pace that it was found to have holds for ten seconds.
+        assert!(longest(&over_mtip) <= MS * 2_500, "{delivery:?}: {over_mtip:?}");
     }
 }
