@@ -76,7 +76,7 @@ pub struct Device {
     pub encoder: f64,
 }
 
-/// The critical numbers of a device and what is touched with it. Where something [lags](crate::touch::Lags) that is in the world of one, it says nothing.
+/// The critical numbers of a device and what is touched with it. Where something lags that is in the world of one, it says nothing.
 ///
 /// ```
 /// use taut_core::Duration;
