@@ -189,7 +189,7 @@ impl<'a> Domain<'a> {
 /// How much nicer threads are that pass what is long (sched(7)): those of small messages take the processor from them at once.
 const NICER: i32 = 10;
 
-/// The calling thread makes way for others from here on, and so do those that it starts. One that may not even that goes on as it is.
+/// The calling thread makes way for others from here on, and so do those that it starts. One that may not do even that goes on as it is.
 fn go_behind() {
     let _ = rustix::process::nice(NICER);
 }

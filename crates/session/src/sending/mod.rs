@@ -38,7 +38,7 @@ pub(crate) struct Sending {
     /// When a cap on channels lets the next frame go, and when what the transport holds messages to does.
     next_capped: Time,
     next_carried: Time,
-    /// What of that is live.
+    /// What is live of the bytes per second that the transport holds messages to.
     live: Claim,
     dropped: Vec<Dropped>,
     outcomes: Vec<Outcome>,

@@ -174,7 +174,7 @@ impl Control {
                 .environment
                 .surface()
                 .filter(|_| feels && self.own == [false; 2])
-                .and_then(|_| self.touch(teleop)),
+                .map(|_| self.touch(teleop)),
             felt: self.led.as_ref().filter(|_| self.own == [false; 2]).and_then(|led| led.felt(teleop)),
             felt_twin: None,
         })
@@ -189,10 +189,10 @@ impl Control {
         Some(ControlResult { felt_twin, ..result })
     }
 
-    fn touch(&self, teleop: &Teleop) -> Option<TouchResult> {
+    fn touch(&self, teleop: &Teleop) -> TouchResult {
         let found = self.calm.found();
         let critical = teleop.touch().and_then(|touch| touch.critical_round_trip());
-        Some(TouchResult {
+        TouchResult {
             steady: found.map(|found| found.is_calm()),
             calm: found.filter(|found| found.came_back(teleop.device_force)).map(|found| found.is_calm()),
             ripple_percent: found.map(|found| found.ripple_percent),
@@ -205,7 +205,7 @@ impl Control {
             // Adding zero turns a negative zero into zero.
             drawdown_mj: self.ports.drawdown * 1e3 + 0.0,
             energy_mj: self.ports.energy * 1e3 + 0.0,
-        })
+        }
     }
 
     pub(super) fn series(&self) -> Vec<Series> {

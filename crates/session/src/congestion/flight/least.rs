@@ -95,7 +95,7 @@ impl Scatter {
     }
 }
 
-/// The sum of the squares of what lines leave of their points, and how many of those are free.
+/// The sum of the squares of what is left of values, by a line through them or from one to the next, and how many of those are free.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Residue {
     pub(super) squares: f64,
@@ -103,7 +103,7 @@ pub(super) struct Residue {
 }
 
 impl Residue {
-    /// What other points leave of another line.
+    /// What is left of others.
     pub(super) fn add(&mut self, other: Self) {
         self.squares += other.squares;
         self.freedom += other.freedom;

@@ -305,6 +305,11 @@ impl Room {
         self.held + self.held_since.map_or(Duration::ZERO, |since| now.saturating_since(since))
     }
 
+    /// Whatever was held back until now is none of the round that begins.
+    fn forget_held(&mut self, now: Time) {
+        (self.held, self.held_since) = (Duration::ZERO, self.held_since.map(|_| now));
+    }
+
     /// Was what arrived in a round what the path carries? So many bytes, and nothing held back, fill no path. A queue has a frame in it, at least: a
     /// host that is busy makes delays as well, and whatever little was sent meanwhile arrives. And what goes was held back for half of the time, or went
     /// half as fast as it may.
@@ -361,8 +366,7 @@ impl Room {
     /// A round is over, in which so much waited; in a queue of others' it competes. Did it hold something back?
     pub(super) fn judge(&mut self, now: Time, stands: bool, base: Duration, competes: bool) -> bool {
         let limited = std::mem::take(&mut self.limited);
-        self.held = Duration::ZERO;
-        self.held_since = self.held_since.map(|_| now);
+        self.forget_held(now);
         match (self.size, competes && stands) {
             (None, true) => self.begin_at(self.pace.unwrap_or_default() * base.as_secs_f64()),
             (Some(size), true) => self.size = Some(size + if limited { FRAME } else { 0.0 }),
@@ -384,7 +388,7 @@ impl Room {
         self.carried = Some(rate);
         self.span = None;
         // What the window held back is none of a round's to come.
-        (self.held, self.held_since) = (Duration::ZERO, self.held_since.map(|_| now));
+        self.forget_held(now);
     }
 }
 

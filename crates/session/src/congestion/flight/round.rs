@@ -163,10 +163,8 @@ impl Round {
     /// How far the frames' round trips and their times to the peer scatter. Where nothing went that can wait, about straight lines: a queue that grows or
     /// empties is no scatter. Where it did, between neighbours: bursts make a queue that does both.
     pub(super) fn scatter(&self) -> [Residue; 2] {
-        self.scatter.map(|scatter| match self.mixed {
-            true => scatter.between_neighbours(),
-            false => scatter.about_line(),
-        })
+        self.scatter
+            .map(|scatter| if self.mixed { scatter.between_neighbours() } else { scatter.about_line() })
     }
 
     pub(super) fn measured(
