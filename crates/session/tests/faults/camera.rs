@@ -229,6 +229,16 @@ fn jitter_takes_the_picture_nothing_on_a_wide_path() {
     }
 }
 
+/// On a path that the picture could fill, what waits of it is found although delays scatter: a force waits for no more than the 23 ms of the table.
+#[test]
+fn a_queue_of_its_own_is_found_among_jitter() {
+    for drives in [false, true] {
+        let [rate, lost, force] = worst_over_jitter(3_000, MS * 20, MS, drives);
+        assert!(force < 20.0 + 2.0 + 30.0, "{force} ms, drives: {drives}");
+        assert!(rate > 1.0 && lost < 2.0, "{rate:.2} Mbit/s, {lost:.1} % lost, drives: {drives}");
+    }
+}
+
 /// What is live waits for no burst, without a cap: some fragments of 1000 bytes, however wide and long the path is.
 #[test]
 fn what_is_live_waits_for_a_fragment_and_not_for_a_picture() {

@@ -81,7 +81,8 @@ impl Flight {
         let stands = measured.standing > SUSPICIOUS;
         let competes = now < self.retry;
         // It costs what can wait for ten seconds, so it takes more.
-        let is_ours = measured.standing + measured.chance > self.for_a_moment(measured.chance) + SUSPICIOUS;
+        let is_ours = measured.standing + measured.by_chance
+            > self.jitter.for_a_moment(measured.by_chance) + SUSPICIOUS;
         if is_ours && !competes && self.room.is_full(now, measured) {
             self.room.finds(now, measured.rate());
         }

@@ -1,5 +1,6 @@
 //! No more under way than the path carries, where the session alone would fill its queue.
 
+mod jitter;
 mod judge;
 mod least;
 mod quiet;
@@ -11,8 +12,9 @@ mod window;
 
 use taut_core::{Deadline, Duration, Time};
 
+use jitter::Jitter;
 pub(super) use least::Least;
-use least::{Recent, Residue};
+use least::Recent;
 use quiet::{Quiet, SELDOM};
 pub(crate) use room::Claim;
 use room::Room;
@@ -77,13 +79,7 @@ pub(crate) struct Flight {
     frames: [Least<Duration>; 2],
     packets: Least<Duration>,
     there: Least<i64>,
-    /// What chance does to the least of a round, as the last one was judged: to round trips and to the way to the peer.
-    chance: Option<[Duration; 2]>,
-    /// The same of the last rounds in which nothing went that can wait, and how many of those there were.
-    chances: [[Duration; 2]; 4],
-    judged: usize,
-    /// How such rounds scatter, until they have frames enough to tell.
-    scatter: [Residue; 2],
+    jitter: Jitter,
     round: Round,
     standing: Standing,
     /// When the last acknowledgement came.
@@ -140,12 +136,6 @@ const TRIAL: f64 = 0.75;
 /// A round lasts at least so long, and so many frames: fewer say nothing.
 const LEAST_ROUND: Duration = Duration::from_millis(20);
 const LEAST_FRAMES: u64 = 8;
-/// Where round trips vary, the least of a round is above the least of all by chance: by so many of their standard deviations.
-const JITTER: f64 = 2.5;
-/// By so much more is the least of a moment.
-const MOMENT: f64 = 2.0;
-/// Degrees of freedom of a standard deviation: of eight frames alone the least of four estimates would be little more than half of it.
-const LEAST_FREEDOM: f64 = 16.0;
 /// With more than the window under way, a state goes in the time in which so many arrive: what waits goes in a third more than its own time.
 const EXCESS: f64 = 4.0;
 /// The window's own least, in frames: below two, every one would wait for the acknowledgement of the one before.
@@ -179,10 +169,7 @@ impl Flight {
             frames: Default::default(),
             packets: Least::default(),
             there: Least::default(),
-            chance: None,
-            chances: [[Duration::MAX; 2]; 4],
-            judged: 0,
-            scatter: Default::default(),
+            jitter: Jitter::default(),
             round: Round::begin(Time::ZERO, 0),
             standing: Standing::default(),
             heard: Time::ZERO,
@@ -363,11 +350,16 @@ impl Flight {
         });
         let packet = packet().filter(|_| self.enabled);
         self.measure(now, above, there, packet);
-        let chance = self.chance.unwrap_or_else(|| chance_of(self.round.scatter()));
+        let by_chance = self.jitter.so_far(&self.round);
         let waits = self.recent.record(now, way_above.min(above));
         let most = if self.window.is_some() { PATIENT } else { BRAKE };
-        self.room.saw(now, waits > most.max(self.for_a_moment(chance[0].min(chance[1]))), place, self.sent);
-        self.room.arrived(now, arrived, self.sent, chance[1]);
+        self.room.saw(
+            now,
+            waits > most.max(self.jitter.for_a_moment(by_chance[0].min(by_chance[1]))),
+            place,
+            self.sent,
+        );
+        self.room.arrived(now, arrived, self.sent, by_chance[1]);
         let base = self.base().unwrap_or(rtt);
         let length = now.saturating_since(self.round.began);
         let enough = length >= LEAST_ROUND && self.round.frames >= LEAST_FRAMES;
@@ -381,38 +373,10 @@ impl Flight {
         if whole && enough {
             let round = std::mem::replace(&mut self.round, Round::begin(now, self.sent + 1));
             let under_way = (self.sent - self.arrived) as f64;
-            if !round.mixed {
-                self.learn(&round);
-            }
-            let chance = self.usual().unwrap_or_else(|| chance_of(round.scatter()));
-            self.chance = Some(chance);
-            self.judge(now, &round.measured(length, base, frame, chance));
+            let by_chance = self.jitter.judge(now, &round);
+            self.judge(now, &round.measured(length, base, frame, by_chance));
             self.round.filled = self.window.map_or(0.0, |window| under_way / self.most(&window));
         }
-    }
-
-    /// A round is over in which nothing went that can wait: it tells of jitter. What a window does to the queue is none, nor what long frames do to
-    /// those behind them.
-    fn learn(&mut self, round: &Round) {
-        for (all, round) in self.scatter.iter_mut().zip(round.scatter()) {
-            all.add(round);
-        }
-        if self.scatter.iter().any(|scatter| scatter.freedom >= LEAST_FREEDOM) {
-            self.chances[self.judged % self.chances.len()] = chance_of(std::mem::take(&mut self.scatter));
-            self.judged += 1;
-        }
-    }
-
-    /// What chance does to any round, where that is known.
-    fn usual(&self) -> Option<[Duration; 2]> {
-        let least = |way: usize| self.chances.iter().map(|chance| chance[way]).min().unwrap_or_default();
-        (self.judged > 0).then(|| [least(0), least(1)])
-    }
-
-    /// What chance does to the least of some milliseconds, if it does so much to that of a round. As long as no round is known in which nothing went that
-    /// can wait, a part of it may be a queue.
-    fn for_a_moment(&self, chance: Duration) -> Duration {
-        if self.judged == 0 { chance } else { Duration::from_secs_f64(MOMENT * chance.as_secs_f64()) }
     }
 
     /// What one frame tells of the queue.
@@ -451,6 +415,7 @@ impl Flight {
         self.release(now);
         self.before = self.sent;
         (self.frames, self.packets, self.there, self.recent) = Default::default();
+        self.jitter = Jitter::default();
         self.round = Round::begin(now, self.sent + 1);
         self.room.saw(now, false, self.sent, self.sent);
     }
@@ -465,12 +430,4 @@ impl Flight {
         self.arrived = self.arrived.max(place);
         self.room.lost(place, self.sent);
     }
-}
-
-/// What chance does to the least of a round that scatters so; none where it is less than what may wait.
-fn chance_of(scatter: [Residue; 2]) -> [Duration; 2] {
-    scatter.map(|scatter| {
-        let chance = Duration::from_secs_f64(JITTER * scatter.deviation());
-        if chance < TARGET { Duration::ZERO } else { chance }
-    })
 }

@@ -89,7 +89,7 @@ const PACING: f64 = 1.25;
 const LOSS: f64 = 0.7;
 /// Radios and long ways lose so much by chance: where nothing waits, a loss says no more than that. A queue that overflows without delay loses more as
 /// soon as the pace is beyond what the path carries (draft-ietf-rmcat-gcc-02 section 6 holds from 2 % and slows down from 10 %).
-const BY_CHANCE: f64 = 0.05;
+const LOSS_BY_CHANCE: f64 = 0.05;
 const HOLDS: f64 = 0.02;
 const FRAME: f64 = 1_000.0;
 /// Bytes per second: a frame each second, whatever was measured.
@@ -98,8 +98,9 @@ const LEAST: f64 = FRAME;
 const HEADROOM: f64 = 0.85;
 /// What is sent together arrives so much further apart where the path is full.
 const STRETCHED: f64 = 1.125;
-/// Two frames that chance alone puts this many times its mean deviation further apart are one pair in hundreds.
-const CHANCE: u64 = 3;
+/// Two frames come further apart by more than this many times what chance adds to the least of a round, seven and a half standard deviations of one, only
+/// where the path is narrow: of two frames with normal jitter one pair in ten million.
+const APART: u64 = 3;
 /// The pace doubles before it was found what the path carries, then grows by this, and near to that by this.
 const GROWTH: (f64, f64) = (1.0 / 8.0, 1.0 / 64.0);
 /// What was found counts for so long: a path may be wider by then.
@@ -259,7 +260,7 @@ impl Room {
         }
         span.goes_on(here);
         let (whole, even) = (span.whole(), span.without_jump());
-        let by_chance = chance.saturating_mul(CHANCE);
+        let by_chance = chance.saturating_mul(APART);
         if whole.came.max(whole.apart) < LEAST_SPAN.max(by_chance) || whole.apart.is_zero() {
             return;
         }
@@ -353,7 +354,7 @@ impl Room {
     /// The frame at `place` is lost, of all that were sent.
     pub(super) fn lost(&mut self, place: u64, sent: u64) {
         // Beside others a loss is everybody's signal, and where something waits it is ours.
-        let is_a_signal = self.size.is_some() || self.waits || self.loss > BY_CHANCE;
+        let is_a_signal = self.size.is_some() || self.waits || self.loss > LOSS_BY_CHANCE;
         if is_a_signal && place > self.shrunk {
             self.size = self.size.map(|size| (size * LOSS).max(INITIAL));
             self.carried = self.carried.or(self.pace);

@@ -2,7 +2,7 @@
 
 use taut_core::{Duration, Time};
 
-use super::least::{Residue, Scatter};
+use super::jitter::{Allowance, Residue, Scatter};
 use super::{BEHIND, GROWN, LEAST_FRAMES, ROUNDS, STEADILY, SUSPICIOUS};
 
 /// Rounds in a row with a standing delay, the bytes that were to go in them, those that arrived, and the time that took.
@@ -53,7 +53,7 @@ pub(super) struct Measured {
     pub(super) stretch: f64,
     /// What the least was above the least of all, what of that is chance, and the rest: what waited.
     pub(super) above: Duration,
-    pub(super) chance: Duration,
+    pub(super) by_chance: Duration,
     pub(super) standing: Duration,
     /// Bytes that were to go and those that arrived, how long it took, and the bytes of a frame.
     pub(super) frame: f64,
@@ -172,23 +172,23 @@ impl Round {
         length: Duration,
         base: Duration,
         frame: f64,
-        chance: [Duration; 2],
+        by_chance: Allowance,
     ) -> Measured {
         let by_round_trip = self.above.min(self.packets);
         let above = by_round_trip.min(self.there);
-        let (standing, chance) = match self.there.saturating_sub(chance[1]) {
-            by_way if by_way < by_round_trip.saturating_sub(chance[0]) => (by_way, chance[1]),
-            _ => (by_round_trip.saturating_sub(chance[0]), chance[0]),
+        let (standing, by_chance) = match self.there.saturating_sub(by_chance[1]) {
+            by_way if by_way < by_round_trip.saturating_sub(by_chance[0]) => (by_way, by_chance[1]),
+            _ => (by_round_trip.saturating_sub(by_chance[0]), by_chance[0]),
         };
         // What waits on the way back keeps frames under way that wait nowhere.
-        let back = self.above.saturating_sub(self.there).saturating_sub(chance);
+        let back = self.above.saturating_sub(self.there).saturating_sub(by_chance);
         let stretch = (base + back).as_secs_f64() / base.as_secs_f64().max(1e-9);
         let Self { wanted, arrived, longest, limited, filled, .. } = *self;
         Measured {
             base,
             stretch,
             above,
-            chance,
+            by_chance,
             standing,
             frame,
             wanted,

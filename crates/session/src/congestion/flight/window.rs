@@ -114,7 +114,7 @@ impl Window {
             held.costly = if costs { held.costly + 1 } else { held.costly.saturating_sub(1) };
             // What waits goes, and a little more: a link that is full to the last bit never works off what comes between. Where
             // chance alone is more than may wait, that would only waste the path.
-            let fine = measured.chance.is_zero();
+            let fine = measured.by_chance.is_zero();
             let slack = if fine { self.size * SLACK } else { 0.0 };
             let excess = measured.rate() * measured.standing.as_secs_f64() + slack;
             held.ceiling = self.size;
@@ -134,7 +134,7 @@ impl Window {
                 let doublings = (held.growing / STEADY).min(DOUBLINGS);
                 // At first slowly beyond where it was last cut, for what comes of it is seen two rounds later.
                 let slowly =
-                    doublings == 0 && held.growing > 0 && held.ceiling > 0.0 && measured.chance.is_zero();
+                    doublings == 0 && held.growing > 0 && held.ceiling > 0.0 && measured.by_chance.is_zero();
                 let growth = if slowly { GROWTH / 2.0 } else { GROWTH * f64::from(1 << doublings) };
                 self.size += self.size * growth;
             }
