@@ -196,7 +196,7 @@ impl RobotEnd {
         self.limited += 1;
         let joules = match self.law {
             Law::Wave(_) => wave_energy(&self.arriving, self.period),
-            _ => self.reserve.left(),
+            _ => self.reserve.left() / SPENT_OVER,
         };
         let velocity = coupling.velocity_to(&allowed.position);
         let share = coupling.affordable(&velocity, joules / self.period);
@@ -262,7 +262,9 @@ impl RobotEnd {
     ///
     /// Without it a reserve that is spent stays so: the servo makes no force then, the hand feels none, and puts no energy in. (As the level of a tank
     /// is kept by damping the master: Franken, Stramigioli, Misra, Secchi, Macchelli, *Bilateral telemanipulation with time delays: a two-layer
-    /// approach combining passivity and transparency*, IEEE Trans. Robotics 27(4), 2011.)
+    /// approach combining passivity and transparency*, IEEE Trans. Robotics 27(4), 2011. There the master damps its own velocity; here it is that
+    /// which was heard of, a round trip old when the hand feels it: whoever turns back within that is pushed on by as much, at the expense of the hand's
+    /// own reserve, as by any force of the arm's.)
     fn drag(&self) -> f64 {
         match self.law {
             Law::Tdpa(Tdpa { reserve, .. }) if self.reserve.left() < reserve => {

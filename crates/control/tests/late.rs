@@ -62,6 +62,8 @@ struct Led {
     resting: f64,
     /// The most that hand and arm were given by the forces on them beyond what they had put in, mJ.
     given: f64,
+    /// The most that the hand was pushed with while it went, N.
+    pushed: f64,
 }
 
 fn led(law: Law, operators: Host, robots: Host) -> Led {
@@ -71,7 +73,8 @@ fn led(law: Law, operators: Host, robots: Host) -> Led {
     let [mut asks_hand, mut asks_arm] = [Asking::new(operators, "hand"), Asking::new(robots, "arm")];
     let (mut position, mut velocity) = (0.0, 0.0);
     let mut reference = Motion::default();
-    let (mut felt, mut inside, mut given, mut moving) = (0.0, 0.0f64, 0.0f64, 0.0);
+    let (mut felt, mut inside, mut given, mut moving) = (0.0_f64, 0.0f64, 0.0f64, 0.0);
+    let mut pushed = 0.0_f64;
     // Each message takes 5 periods.
     let [mut there, mut back] = [(); 2].map(|()| std::collections::VecDeque::new());
     for now in 0..2_000u64 {
@@ -112,12 +115,15 @@ fn led(law: Law, operators: Host, robots: Host) -> Led {
             inside -= servo * velocity * seconds;
         }
         inside -= felt * hand.velocity[0] * SECONDS;
+        if goes {
+            pushed = pushed.max(felt.abs());
+        }
         given = given.max(-inside);
         if now == 999 {
             moving = 1e3 * position;
         }
     }
-    Led { moving, resting: 1e3 * position, given: 1e3 * given }
+    Led { moving, resting: 1e3 * position, given: 1e3 * given, pushed }
 }
 
 const HOSTS: [Host; 6] = [
@@ -139,8 +145,10 @@ fn time_domain_passivity_leads_an_arm_as_far_as_the_hand_goes_though_hosts_ask_l
     for [hand, arm] in pairs() {
         let led = led(Law::Tdpa(Tdpa::default()), hand, arm);
         println!("hand {hand:?}, arm {arm:?}: {led:.1?}");
-        let Led { moving, resting, .. } = led;
+        let Led { moving, resting, pushed, .. } = led;
         assert!(moving > 450.0 && (resting - 500.0).abs() < 5.0, "{hand:?}, {arm:?}: {led:?}");
+        // A virtual mass that stood while nobody asked is caught up with in a jerk, of 20 N.
+        assert!(pushed < 16.5, "{hand:?}, {arm:?}: {led:?}");
     }
 }
 

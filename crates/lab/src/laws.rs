@@ -72,6 +72,10 @@ pub struct LawTold {
     /// The stiffest wall up to which all that the arm presses against are calm in every grip, and push the hand with half of what the arm meets and more, N/m; absent where
     /// not even the softest does.
     pub calm_and_felt_to_n_m: Option<f64>,
+    /// The softest wall of which that was seen, N/m: a softer one that was tried is not pressed against, for the hand meets too much on its way. Absent where the softest of all
+    /// is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calm_and_felt_from_n_m: Option<f64>,
     /// Is the thing calm in every grip, and felt by half, and all that is softer? Absent where none is named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calm: Option<bool>,
@@ -152,6 +156,7 @@ impl Touching {
         LawTold {
             law: LawSpec::PositionForce.name().to_owned(),
             calm_and_felt_to_n_m: least,
+            calm_and_felt_from_n_m: None,
             calm,
             felt_n_m: self.looked_at(least, calm).map(shown),
             by: By::Theory,
@@ -165,6 +170,7 @@ impl Touching {
         LawTold {
             law: LawSpec::Wave(wave).name().to_owned(),
             calm_and_felt_to_n_m: all,
+            calm_and_felt_from_n_m: None,
             calm,
             felt_n_m: self.looked_at(all, calm).map(felt),
             by: By::Theory,
@@ -173,7 +179,8 @@ impl Touching {
 
     fn simulated(&self, teleop: &Teleop) -> LawTold {
         let line = self.line(teleop.period);
-        let calm_and_felt_to_n_m = map::calm_to(teleop, line);
+        let range = map::calm_and_felt(teleop, line);
+        let calm_and_felt_to_n_m = range.map(|[_, to]| to);
         let calm = self.thing.map(|thing| {
             let Touched { stiffness, damping } = thing.surface();
             calm_and_felt_to_n_m >= Some(stiffness)
@@ -192,6 +199,7 @@ impl Touching {
         LawTold {
             law: teleop.law.name().to_owned(),
             calm_and_felt_to_n_m,
+            calm_and_felt_from_n_m: range.map(|[from, _]| from).filter(|from| *from > RANGE[0]),
             calm,
             felt_n_m: self.looked_at(calm_and_felt_to_n_m, calm).and_then(felt),
             by: By::Simulation,
@@ -257,10 +265,12 @@ impl fmt::Display for LawAdvice {
         )?;
         for told in &self.laws {
             let all = if told.by == By::Theory { "all" } else { "all that were tried" };
+            let from =
+                told.calm_and_felt_from_n_m.map_or_else(String::new, |from| format!(" from {from:.0}"));
             let calm_to = match told.calm_and_felt_to_n_m {
                 None => format!("no wall from {softest:.0} N/m on"),
-                Some(calm) if calm >= *stiffest => format!("walls to {stiffest:.0} N/m, {all}"),
-                Some(calm) => format!("walls to {calm:.0} N/m"),
+                Some(calm) if calm >= *stiffest => format!("walls{from} to {stiffest:.0} N/m, {all}"),
+                Some(calm) => format!("walls{from} to {calm:.0} N/m"),
             };
             let thing = match (self.thing, self.thing_n_m, told.felt_n_m) {
                 (Some(thing), Some(truth), Some(felt)) => {
@@ -324,6 +334,7 @@ mod tests {
         let told = |law: &str, felt_n_m: Option<f64>| LawTold {
             law: law.to_owned(),
             calm_and_felt_to_n_m: felt_n_m,
+            calm_and_felt_from_n_m: None,
             calm: Some(felt_n_m.is_some()),
             felt_n_m,
             by: By::Simulation,

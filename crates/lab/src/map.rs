@@ -223,6 +223,15 @@ impl Walls<'_> {
         [so, not]
     }
 
+    /// The softest that was tried and is so.
+    fn softest(&self, is_so: fn(&Rest) -> Option<bool>) -> Option<f64> {
+        self.found
+            .iter()
+            .filter(|(_, rest)| is_so(rest) == Some(true))
+            .map(|(wall, _)| *wall)
+            .reduce(f64::min)
+    }
+
     /// The softest and the stiffest that were tried and not pressed against.
     fn not_pressed(&self) -> Option<[f64; 2]> {
         let untouched = self.found.iter().filter(|(_, rest)| rest.outcome == Outcome::NotPressed);
@@ -329,15 +338,18 @@ pub(crate) fn is_calm_in_every_grip(teleop: &Teleop, line: Line, thing: [f64; 2]
     Touch::GRIPS.iter().all(|grip| cell.rest(*grip, thing, Search::EXACT).felt)
 }
 
-/// The stiffest wall that stays calm and is felt in every grip over such a line, to a fifth of it; `None`: not even the softest does. The lightest grip
-/// is tried from soft to stiff, the others first with what it keeps calm.
-pub(crate) fn calm_to(teleop: &Teleop, line: Line) -> Option<f64> {
+/// The softest wall that was tried and is calm and felt, and the stiffest up to which all are in every grip over such a line, to a fifth of it; softer ones than the
+/// first are not pressed against. `None`: not even the softest that is pressed does. The lightest grip is tried from soft to stiff, the others first with
+/// what it keeps calm.
+pub(crate) fn calm_and_felt(teleop: &Teleop, line: Line) -> Option<[f64; 2]> {
     let cell = Cell::over(teleop, line);
-    Touch::GRIPS.iter().try_fold(None, |most: Option<f64>, grip| match most {
-        Some(most) if cell.rest(*grip, [most, DAMPING], Search::ROUGH).felt => Some(Some(most)),
-        most => {
+    Touch::GRIPS.iter().try_fold(None, |range: Option<[f64; 2]>, grip| match range {
+        Some([_, most]) if cell.rest(*grip, [most, DAMPING], Search::ROUGH).felt => Some(range),
+        range => {
+            let [from, most] = range.unwrap_or(RANGE);
             let mut walls = cell.walls(*grip, Search::ROUGH);
-            walls.border(most.unwrap_or(RANGE[1]), Rest::is_felt)[0].map(Some)
+            let to = walls.border(most, Rest::is_felt)[0]?;
+            Some(Some([walls.softest(Rest::is_felt)?.max(from), to]))
         }
     })?
 }

@@ -263,7 +263,8 @@ pub struct TouchCritical {
     /// The round trip: the medians of what states and forces took, in milliseconds.
     pub rtt_ms: f64,
     /// The least stiffness with which the delayed loop of hand, arm and surface has a root on the right, a period later, in newtons per metre: a surface that is
-    /// as stiff rattles by position–force control. Absent where none up to 20 kN/m does.
+    /// as stiff rattles by position–force control. Absent where none up to 20 kN/m does, and where no linear model has the surface: its hysteresis is above
+    /// 0 and below a tenth.
     pub margin_n_m: Option<f64>,
     /// What simpler worlds say.
     pub simpler: Critical,
