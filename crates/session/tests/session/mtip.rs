@@ -57,6 +57,7 @@ fn a_message_without_a_deadline_arrives_over_mtip_however_long_it_takes() {
     {
         let [over_mtip, over_udp] = [maps(mtip, kind, delivery), maps(udp, kind, delivery)];
         let longest = |of: &[Duration]| of.iter().copied().max().unwrap();
+        eprintln!("MEASURED {delivery:?}: {over_mtip:?}, over UDP {over_udp:?}");
         assert!(
             longest(&over_mtip) < longest(&over_udp) * 4,
             "{delivery:?}: {over_mtip:?}, over UDP {over_udp:?}"

@@ -273,7 +273,10 @@ impl<'a> Serving<'a> {
                 Err(Error::Io(error)) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
                 Err(error) => return Err(error),
             };
-            (self.alive, self.owes) = (Clock::since_boot(), false);
+            // At the end nothing counts but the end.
+            if self.web.can_write() {
+                (self.alive, self.owes) = (Clock::since_boot(), false);
+            }
             let wrong = match message {
                 Message::Text(text) => match Said::read(&text, self.channels) {
                     Ok(said) => said.apply(&mut self.client.lock()),
