@@ -258,6 +258,8 @@ mod tests {
         let plain = declared(Channel::feedback("wrench"));
         let channel = Channel::feedback("wrench").delivery(Delivery::Reliable).priority(5);
         assert_eq!(declared(channel), plain.clone().delivery(Delivery::Reliable).priority(5));
+        assert_eq!(declared(Channel::feedback("wrench").no_deadline()), plain.clone().no_deadline());
+        assert_ne!(plain, plain.clone().no_deadline());
         let as_the_kind = Channel::feedback("wrench").delivery(Delivery::Newest).priority(1);
         assert_eq!(declared(as_the_kind), plain);
     }
