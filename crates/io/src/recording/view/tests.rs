@@ -194,7 +194,7 @@ fn pages_of_strangers_are_refused_and_those_that_are_listed_are_not() {
 /// Whoever says much, or nothing to the point, does not hold up who shows.
 #[test]
 fn who_unsubscribes_from_much_again_and_again_holds_nobody_up() {
-    let view = start(Patience::USUAL);
+    let view = start(SHORT);
     let mut hostile = connect(&view, PROTOCOL).unwrap();
     subscribe(&view, &mut hostile);
     let said = format!(r#"{{"op":"unsubscribe","subscriptionIds":[{}0]}}"#, "0,".repeat(14_000));
