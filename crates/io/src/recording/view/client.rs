@@ -101,18 +101,18 @@ impl Callback for Speaks<'_> {
         let refused = |status, why| {
             let mut refused = ErrorResponse::new(Some(why));
             *refused.status_mut() = status;
-            Err(refused)
+            refused
         };
         for origin in request.headers().get_all("origin") {
             if !origin.to_str().is_ok_and(|origin| may_look(origin, self.origins)) {
                 let why = "pages of this origin may not look on here: --view-origin lets them\n";
-                return refused(StatusCode::FORBIDDEN, why.to_owned());
+                return Err(refused(StatusCode::FORBIDDEN, why.to_owned()));
             }
         }
         let offered = request.headers().get_all("sec-websocket-protocol").iter();
         let mut offered = offered.filter_map(|header| header.to_str().ok()).flat_map(|list| list.split(','));
         if !offered.any(|name| name.trim() == PROTOCOL) {
-            return refused(StatusCode::BAD_REQUEST, format!("here is spoken {PROTOCOL}\n"));
+            return Err(refused(StatusCode::BAD_REQUEST, format!("here is spoken {PROTOCOL}\n")));
         }
         response.headers_mut().insert("sec-websocket-protocol", HeaderValue::from_static(PROTOCOL));
         Ok(response)
