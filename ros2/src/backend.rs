@@ -55,7 +55,7 @@ pub(crate) trait Publish: Send {
 }
 
 /// One that takes part in a domain, with a thread of its own.
-pub(crate) trait Participant: Send {
+pub(crate) trait Participant {
     /// # Errors
     /// When it is refused.
     fn publish(&mut self, topic: &str, kind: &str, qos: Qos) -> Result<Box<dyn Publish>, String>;

@@ -56,8 +56,7 @@ impl Counts {
 struct Domain<'a> {
     config: &'a Config,
     shared: Box<dyn Participant>,
-    /// And whether their threads make way.
-    alone: Vec<(Box<dyn Participant>, bool)>,
+    alone: Vec<Box<dyn Participant>>,
     counts: Counts,
     outbox: Outbox<Event>,
 }
@@ -70,11 +69,9 @@ impl<'a> Domain<'a> {
 
     fn participant(&mut self, route: &Route) -> Result<&mut dyn Participant, String> {
         if route.alone {
-            let (config, makes_way) = (self.config, route.makes_way());
-            let join = move || config.backend.join(config.domain);
-            self.alone.push((if makes_way { behind(join) } else { join() }?, makes_way));
+            self.alone.push(self.config.backend.join(self.config.domain)?);
         }
-        let alone = self.alone.last_mut().filter(|_| route.alone).map(|(alone, _)| alone);
+        let alone = self.alone.last_mut().filter(|_| route.alone);
         Ok(alone.unwrap_or(&mut self.shared).as_mut())
     }
 
@@ -125,17 +122,13 @@ impl<'a> Domain<'a> {
         Ok(sender)
     }
 
-    /// From the other end to a topic here, on a thread of its own.
+    /// From the other end to a topic here, on a thread of its own; of no lower priority than others, for it shares locks with the session's
+    /// thread, which would wait for it with a stop.
     fn receives(&mut self, route: &Route) -> Result<Arc<Receiver<Vec<u8>>>, String> {
         let receiver = Arc::new(Receiver::<Vec<u8>>::of_schema(route.channel(), route.schema()));
         let publisher = self.publish(route)?;
         let (own, counts, route) = (Arc::clone(&receiver), self.counts.clone(), route.clone());
-        let pass = move || {
-            if route.makes_way() {
-                go_behind();
-            }
-            pass(&route, &own, publisher.as_ref(), &counts);
-        };
+        let pass = move || pass(&route, &own, publisher.as_ref(), &counts);
         std::thread::Builder::new()
             .name("route".to_owned())
             .spawn(pass)
@@ -168,7 +161,7 @@ impl<'a> Domain<'a> {
     }
 
     fn start(self) -> Result<Counts, String> {
-        for (participant, makes_way) in self.alone.into_iter().chain([(self.shared, false)]) {
+        for participant in self.alone.into_iter().chain([self.shared]) {
             let outbox = Mutex::new(self.outbox.clone());
             let routes = self.config.routes.clone();
             let tell: Tell = Arc::new(move |topic, why| {
@@ -176,34 +169,10 @@ impl<'a> Domain<'a> {
                 let outbox = outbox.lock().unwrap_or_else(PoisonError::into_inner);
                 let _ = outbox.send(Event::Wrong { topic: topic.to_owned(), why, stops });
             });
-            if makes_way {
-                behind(move || participant.start(tell))?;
-            } else {
-                participant.start(tell)?;
-            }
+            participant.start(tell)?;
         }
         Ok(self.counts)
     }
-}
-
-/// How much nicer threads are that pass what is long (sched(7)): those of small messages take the processor from them at once.
-const NICER: i32 = 10;
-
-/// The calling thread makes way for others from here on, and so do those that it starts. One that may not do even that goes on as it is.
-fn go_behind() {
-    let _ = rustix::process::nice(NICER);
-}
-
-/// Does this on a thread that makes way for others, so that whatever threads a library starts for it do.
-fn behind<R: Send>(work: impl FnOnce() -> Result<R, String> + Send) -> Result<R, String> {
-    let work = move || {
-        go_behind();
-        work()
-    };
-    std::thread::scope(|scope| {
-        let done = scope.spawn(work).join();
-        done.unwrap_or_else(|_| Err("a thread ended".to_owned()))
-    })
 }
 
 fn pass(route: &Route, receiver: &Receiver<Vec<u8>>, publisher: &dyn Publish, counts: &Counts) {

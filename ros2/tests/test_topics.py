@@ -1,6 +1,8 @@
 """Topics between two domains over a session, by DDS and by zenoh."""
+import glob
 import json
 import os
+import pathlib
 import time
 
 import pytest
@@ -218,3 +220,19 @@ def test_a_killed_robots_bridge_is_seen_by_the_operator_and_moves_nothing_when_i
         time.sleep(0.005)
     assert not [message for message in told.take(1000) if message.twist.linear.x], "nothing moves unasked"
     assert not any(line["event"] == "moving" for line in again.said)
+
+
+def test_no_thread_goes_behind_those_that_tell_a_stop(ros, bridges):
+    """Threads of a camera share locks with the session's: one that does not come to run would hold up a stop."""
+    camera = """
+[[route]]
+topic = "/camera"
+type = "sensor_msgs/msg/CompressedImage"
+direction = "to_operator"
+largest = "1MB"
+"""
+    for bridge in bridges(camera):
+        # After the name in brackets, nice(2) is the seventeenth (proc(5)).
+        tasks = glob.glob(f"/proc/{bridge.process.pid}/task/*/stat")
+        nice = {int(pathlib.Path(task).read_text().rpartition(")")[2].split()[16]) for task in tasks}
+        assert nice == {os.getpriority(os.PRIO_PROCESS, os.getpid())}

@@ -26,9 +26,23 @@ pub(crate) struct Record {
     /// address sees all of it, and can send nothing
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = crate::host::address)]
     view: Option<std::net::SocketAddr>,
+    /// Let web pages of this origin look on at --view, such as https://viewer.example. Those of this host and of app.foxglove.dev may, and
+    /// programs
+    #[arg(long, value_name = "ORIGIN", value_parser = origin, requires = "view")]
+    view_origin: Vec<String>,
     /// Let --view be another address than one of this host alone
     #[arg(long, requires = "view")]
     view_anywhere: bool,
+}
+
+fn origin(text: &str) -> Result<String, String> {
+    let host = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+    let is_origin = host.is_some_and(|host| !host.is_empty() && !host.contains(['/', '?', '#', '@', ' ']));
+    if is_origin {
+        Ok(text.to_owned())
+    } else {
+        Err("is an origin such as https://viewer.example:8080, without a path".to_owned())
+    }
 }
 
 fn limit(text: &str) -> Result<Bytes, String> {
@@ -56,7 +70,7 @@ impl Record {
                     address.port()
                 ));
             }
-            return Ok(Some(config.unwrap_or_default().view(address)));
+            return Ok(Some(config.unwrap_or_default().view(address, self.view_origin.clone())));
         }
         Ok(config)
     }
@@ -118,11 +132,11 @@ impl Recorded {
     /// For [`Metrics::tell`](crate::metrics::Metrics::tell).
     pub(crate) fn counts(&self) -> Option<Value> {
         let RecordingCounts { written, dropped, not_shown } = self.0.as_ref()?.counts();
-        let NotShown { superseded, behind } = not_shown;
+        let NotShown { superseded, behind, without_reference } = not_shown;
         Some(json!({
             "written": written,
             "not_written": dropped,
-            "view_dropped": { "superseded": superseded, "behind": behind },
+            "view_dropped": { "superseded": superseded, "behind": behind, "without_reference": without_reference },
         }))
     }
 
@@ -131,9 +145,9 @@ impl Recorded {
         let Some(recording) = &self.0 else { return };
         let RecordingCounts { dropped, not_shown, .. } = recording.finish(PATIENCE);
         if not_shown.total() > 0 {
-            let NotShown { superseded, behind } = not_shown;
+            let NotShown { superseded, behind, without_reference } = not_shown;
             crate::say(&format!(
-                "who looked on by --view read too slowly: {superseded} pictures were superseded by newer ones, {behind} messages fell behind"
+                "who looked on by --view missed something: {superseded} messages were superseded by newer ones, {behind} fell behind, {without_reference} pictures refer to one that did"
             ));
         }
         if dropped > 0 {

@@ -35,7 +35,8 @@ use crate::time::ours;
 pub struct Channel {
     pub(crate) name: String,
     pub(crate) kind: ChannelKind,
-    deadline: Option<Duration>,
+    /// Where it is said: from when on a message is worthless, if ever.
+    deadline: Option<Option<Duration>>,
     delivery: Option<Delivery>,
     priority: Option<u8>,
     rate: Option<f64>,
@@ -88,7 +89,13 @@ impl Channel {
 
     /// The age at which a message is worthless, wherever it is. Of what is repeated until it arrives nothing ages.
     pub fn deadline(mut self, age: Duration) -> Self {
-        self.deadline = Some(age);
+        self.deadline = Some(Some(age));
+        self
+    }
+
+    /// Messages do not age. Motion always does.
+    pub fn no_deadline(mut self) -> Self {
+        self.deadline = Some(None);
         self
     }
 
@@ -143,7 +150,8 @@ impl Channel {
             None => channel,
         };
         let channel = match self.deadline {
-            Some(age) => channel.deadline(ours(age)),
+            Some(Some(age)) => channel.deadline(ours(age)),
+            Some(None) => channel.no_deadline(),
             None => channel,
         };
         let channel = match self.priority {
@@ -250,6 +258,8 @@ mod tests {
         let plain = declared(Channel::feedback("wrench"));
         let channel = Channel::feedback("wrench").delivery(Delivery::Reliable).priority(5);
         assert_eq!(declared(channel), plain.clone().delivery(Delivery::Reliable).priority(5));
+        assert_eq!(declared(Channel::feedback("wrench").no_deadline()), plain.clone().no_deadline());
+        assert_ne!(plain, plain.clone().no_deadline());
         let as_the_kind = Channel::feedback("wrench").delivery(Delivery::Newest).priority(1);
         assert_eq!(declared(as_the_kind), plain);
     }

@@ -178,6 +178,8 @@ impl From<&str> for Wrong {
 const LARGE: usize = 64_000;
 /// What has a participant of its own goes behind the rest, unless said otherwise: one message of it is a thousand of theirs.
 const BEHIND: u8 = 6;
+/// What is made at a rate goes ahead of sound and pictures, behind what has to be done.
+const LIVE_PRIORITY: u8 = 3;
 /// How robots commonly say where they are and what they feel, at a steady rate.
 const LIVE: [&str; 4] = [
     "geometry_msgs/msg/PoseStamped",
@@ -363,8 +365,13 @@ impl Route {
         let channel = if self.moving.is_some() {
             Channel::motion(&*self.name)
         } else {
-            let of_kind = if self.is_live { Channel::feedback } else { Channel::telemetry };
-            of_kind(&self.name).delivery(match self.keep {
+            // As states are in its pace, but behind commands, and as old as it may be unless the file says how old.
+            let channel = if self.is_live {
+                Channel::feedback(&self.name).no_deadline().priority(LIVE_PRIORITY)
+            } else {
+                Channel::telemetry(&self.name)
+            };
+            channel.delivery(match self.keep {
                 Keep::Newest => Delivery::Newest,
                 Keep::Reliable => Delivery::Reliable,
                 Keep::Deadline => Delivery::Deadline,
@@ -374,11 +381,6 @@ impl Route {
         let channel = self.priority.map_or(channel.clone(), |priority| channel.clone().priority(priority));
         let channel = self.deadline.map_or(channel.clone(), |age| channel.deadline(age));
         self.max_rate.map_or(channel.clone(), |rate| channel.rate(rate))
-    }
-
-    /// Do its threads make way for those of other routes?
-    pub(crate) fn makes_way(&self) -> bool {
-        self.alone && self.moving.is_none() && self.largest > LARGE
     }
 
     /// What its payloads are. It is asked once, and lives as long as the program.

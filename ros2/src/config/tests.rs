@@ -118,3 +118,17 @@ fn what_robots_measure_is_live_and_what_is_long_is_not() {
             .contains("`live`")
     );
 }
+
+/// Over a satellite every message is older than a hand could use, and still the newest that there is.
+#[test]
+fn what_is_live_is_worthless_at_no_age_unless_the_file_says_so_and_goes_behind_commands() {
+    let channel = |more: &str| {
+        let route =
+            "[[route]]\ntopic = \"/a\"\ntype = \"sensor_msgs/msg/JointState\"\ndirection = \"to_operator\"\n";
+        format!("{:?}", parse(&format!("{END}{route}{more}")).unwrap().routes[0].channel())
+    };
+    let live = channel("");
+    assert!(live.contains("deadline: Some(None)") && live.contains("priority: Some(3)"), "{live}");
+    let said = channel("deadline = \"50ms\"\npriority = 6\n");
+    assert!(said.contains("deadline: Some(Some(50ms))") && said.contains("priority: Some(6)"), "{said}");
+}

@@ -53,6 +53,7 @@ pub struct RecordingConfig {
     limit: Bytes,
     channels: Vec<Channel>,
     view: Option<SocketAddr>,
+    view_origins: Vec<String>,
 }
 
 impl Default for RecordingConfig {
@@ -64,7 +65,13 @@ impl Default for RecordingConfig {
 impl RecordingConfig {
     /// Nowhere yet.
     pub const fn new() -> Self {
-        Self { path: None, limit: Bytes::new(4_000_000_000), channels: Vec::new(), view: None }
+        Self {
+            path: None,
+            limit: Bytes::new(4_000_000_000),
+            channels: Vec::new(),
+            view: None,
+            view_origins: Vec::new(),
+        }
     }
 
     /// Into this file, which is `….mcap`. What is there already, or is full, becomes `….N.mcap`, N counting up.
@@ -73,10 +80,12 @@ impl RecordingConfig {
         self
     }
 
-    /// Live, for whoever connects there with a program that speaks `foxglove.sdk.v1`. Nobody is asked who they are.
+    /// Live, for whoever connects there with a program that speaks `foxglove.sdk.v1`. Nobody is asked who they are; of web pages, those of
+    /// this host, of Foxglove and of `origins` (RFC 6454, as `https://viewer.example`) are let in.
     #[cfg(feature = "view")]
-    pub fn view(mut self, address: SocketAddr) -> Self {
+    pub fn view(mut self, address: SocketAddr, origins: Vec<String>) -> Self {
         self.view = Some(address);
+        self.view_origins = origins;
         self
     }
 
@@ -114,21 +123,25 @@ pub struct RecordingCounts {
 /// Messages that somebody who looks on was not sent, of those asked for, by cause; of all who look on together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NotShown {
-    /// Pictures that waited while a newer one of their channel came.
+    /// Long messages of a channel of the newest, and coded pictures, that waited while a newer one came that makes them worthless: of pictures
+    /// a key picture.
     pub superseded: u64,
     /// The oldest that waited, for want of place.
     pub behind: u64,
+    /// Coded pictures that refer to one that was not shown either.
+    pub without_reference: u64,
 }
 
 impl NotShown {
     /// Of any cause.
     pub const fn total(self) -> u64 {
-        self.superseded + self.behind
+        self.superseded + self.behind + self.without_reference
     }
 
     fn add(&mut self, other: Self) {
         self.superseded += other.superseded;
         self.behind += other.behind;
+        self.without_reference += other.without_reference;
     }
 }
 
@@ -143,12 +156,13 @@ impl Recording {
         clock: Clock,
         failed: impl FnOnce(io::Error) + Send + 'static,
     ) -> io::Result<Self> {
-        let RecordingConfig { path, limit, channels, view } = config;
+        let RecordingConfig { path, limit, channels, view, view_origins } = config;
         let pieces = path.map(|path| Pieces::new(path, limit.get())).transpose()?;
         let epoch_ns = clock.wall().as_nanos().saturating_sub((clock.now() - Time::ZERO).as_nanos());
         let shared = Arc::new(Shared::default());
         let (items, waiting) = sync_channel(CAPACITY);
         let (ready, is_ready) = sync_channel(1);
+        let view = view.map(|address| (address, view_origins));
         let writer = Writer { pieces, view, channels, epoch_ns, clock, shared: shared.clone() };
         spawn_unprivileged("taut record", || (), move || writer.run(&waiting, &ready, failed))?;
         is_ready.recv().unwrap_or_else(|_| Err(io::Error::other("the thread ended")))?;
@@ -192,7 +206,11 @@ impl Recording {
         RecordingCounts {
             written: count(&shared.written),
             dropped: count(&shared.dropped),
-            not_shown: NotShown { superseded: count(&shared.superseded), behind: count(&shared.behind) },
+            not_shown: NotShown {
+                superseded: count(&shared.superseded),
+                behind: count(&shared.behind),
+                without_reference: count(&shared.without_reference),
+            },
         }
     }
 }
@@ -207,6 +225,7 @@ struct Shared {
     /// Of [`NotShown`].
     superseded: AtomicU64,
     behind: AtomicU64,
+    without_reference: AtomicU64,
 }
 
 impl Shared {

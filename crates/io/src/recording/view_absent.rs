@@ -13,7 +13,7 @@ use super::messages::Topic;
 pub(super) enum View {}
 
 impl View {
-    pub(super) fn start(_: SocketAddr, _: &[Channel]) -> io::Result<Self> {
+    pub(super) fn start(_: SocketAddr, _: Vec<String>, _: &[Channel]) -> io::Result<Self> {
         Err(io::ErrorKind::Unsupported.into())
     }
 

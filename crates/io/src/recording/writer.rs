@@ -35,7 +35,8 @@ const CHUNK_INDEX_TOPIC: u64 = 10;
 /// Writes a recording, piece by piece, and shows it to whoever looks on.
 pub(super) struct Writer {
     pub(super) pieces: Option<Pieces>,
-    pub(super) view: Option<SocketAddr>,
+    /// Where, and for pages of which origins.
+    pub(super) view: Option<(SocketAddr, Vec<String>)>,
     pub(super) channels: Vec<Channel>,
     pub(super) epoch_ns: u64,
     pub(super) clock: Clock,
@@ -96,11 +97,11 @@ impl Writer {
     }
 
     fn begin(&self) -> io::Result<Out> {
-        let view = self.view.map(|address| {
+        let view = self.view.as_ref().map(|(address, origins)| {
             let no_view = |error: io::Error| {
                 io::Error::new(error.kind(), format!("no live view at {address}: {error}"))
             };
-            View::start(address, &self.channels).map_err(no_view)
+            View::start(*address, origins.clone(), &self.channels).map_err(no_view)
         });
         let view = view.transpose()?;
         let piece = self.pieces.as_ref().map(|pieces| Piece::begin(pieces.begin()?, self.epoch_ns));
@@ -125,6 +126,7 @@ impl Writer {
             let not_shown = view.show(topic, log_time, &bytes);
             self.shared.superseded.fetch_add(not_shown.superseded, Ordering::Relaxed);
             self.shared.behind.fetch_add(not_shown.behind, Ordering::Relaxed);
+            self.shared.without_reference.fetch_add(not_shown.without_reference, Ordering::Relaxed);
             if not_shown.total() > 0 && out.not_shown.total() == 0 {
                 out.since = self.clock.now();
             }
@@ -141,12 +143,13 @@ impl Writer {
         if out.not_shown.total() == 0 || !ends && now.saturating_since(out.since) < TOLD {
             return Ok(());
         }
-        let NotShown { superseded, behind } = std::mem::take(&mut out.not_shown);
+        let NotShown { superseded, behind, without_reference } = std::mem::take(&mut out.not_shown);
         let line = json!({
             "event": "not_shown",
             "t_s": now.as_secs_f64(),
             "superseded": superseded,
             "behind": behind,
+            "without_reference": without_reference,
         });
         self.put(
             out,

@@ -144,6 +144,11 @@ impl Channel {
         self.direction
     }
 
+    /// Is it delivered as the newest alone, by this end's declaration?
+    pub const fn is_of_newest(&self) -> bool {
+        matches!(self.delivery, Delivery::Newest)
+    }
+
     /// What becomes of messages that are lost or overtaken. The sender's counts.
     pub fn delivery(mut self, delivery: Delivery) -> Self {
         self.delivery = delivery;

@@ -48,20 +48,19 @@ fn maps<T: Transport>(
     came.iter().map(|it| it.1.unwrap()).collect()
 }
 
-/// 100 kB of a map take longer than MTIP gives a message that says nothing, and not four times as long as over UDP: states, feedback and an answer to each leave
-/// little room for it, but some.
+/// 100 kB of a map take longer than MTIP gives a message that says nothing. What is repeated takes less than twice as long as over UDP. Of what is not, states,
+/// feedback and an answer to each leave little room, at the pace at which it went at first and for ten seconds, and more after that.
 #[test]
 fn a_message_without_a_deadline_arrives_over_mtip_however_long_it_takes() {
-    for (kind, delivery) in
-        [(ChannelKind::Bulk, Delivery::Reliable), (ChannelKind::Telemetry, Delivery::Newest)]
-    {
+    for (kind, delivery, times, longest_ms, later_ms) in [
+        (ChannelKind::Bulk, Delivery::Reliable, 2, 1_300, 1_300),
+        (ChannelKind::Telemetry, Delivery::Newest, 3, 2_300, 1_750),
+    ] {
         let [over_mtip, over_udp] = [maps(mtip, kind, delivery), maps(udp, kind, delivery)];
         let longest = |of: &[Duration]| of.iter().copied().max().unwrap();
-        assert!(
-            longest(&over_mtip) < longest(&over_udp) * 4,
-            "{delivery:?}: {over_mtip:?}, over UDP {over_udp:?}"
-        );
-        // The first goes before it is known what of the delays is jitter: a pace that it was found to have holds for ten seconds.
-        assert!(longest(&over_mtip) <= MS * 2_500, "{delivery:?}: {over_mtip:?}");
+        let told = format!("{delivery:?}: {over_mtip:?}, over UDP {over_udp:?}");
+        assert!(longest(&over_mtip) < longest(&over_udp) * times, "{told}");
+        assert!(longest(&over_mtip) <= MS * longest_ms, "{told}");
+        assert!(*over_mtip.last().unwrap() <= MS * later_ms, "{told}");
     }
 }
