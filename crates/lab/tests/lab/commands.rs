@@ -348,9 +348,10 @@ fn over_two_5g_links_congestion_costs_no_more_than_mtip_b_at_length() {
     assert!(deadline.0 >= 99.9 && deadline.1 <= adaptive.1 + 0.006, "{deadline:?}, {adaptive:?}");
 }
 
+/// Two milliseconds more, which is nearest to its limits.
 #[test]
 fn whatever_the_delays_the_deadline_scheduler_is_about_as_good_as_every_path() {
-    about_as_good_as_every_path(&[0]);
+    about_as_good_as_every_path(&[1]);
 }
 
 #[test]

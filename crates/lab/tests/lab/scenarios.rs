@@ -44,7 +44,7 @@ fn every_scenario_parses_expands_and_runs_with_closed_books() {
 #[test]
 #[ignore = "make test-long"]
 fn every_scenario_parses_expands_and_runs_with_closed_books_at_length() {
-    run_with_closed_books(200);
+    run_with_closed_books(40);
 }
 
 /// Of one scenario, about so many variants at most.
