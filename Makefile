@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-edges wheel packages ros2 lint bench sweep traces faults evidence tables stats oracle real gate router fuzz doc book deny clean
+.PHONY: help build demo test test-long test-edges wheel packages ros2 lint bench sweep traces faults evidence tables stats oracle real gate router fuzz doc book deny clean
 
 # One folder for everything that is compiled.
 export CARGO_TARGET_DIR ?= $(CURDIR)/target
@@ -75,12 +75,16 @@ test: ## All that CI runs: lint, tests, doc tests, links and examples in the doc
 	@test -x "$(INTEROP)/bin/python" && "$(INTEROP)/bin/python" -c 'import aioquic' 2>/dev/null || \
 		{ python3 -m venv "$(INTEROP)" && "$(INTEROP)/bin/pip" install -q aioquic==1.7.2; } || \
 		echo "make: aioquic could not be installed (python3-venv and a network are needed): QUIC is not tested with it" >&2
-	@# Tests are linted while they are compiled, the rest while they wait.
+	@# All is linted while it is compiled, but for what builds with other features.
 	$(CLIPPY) RUSTC_WORKSPACE_WRAPPER=$(CURDIR)/.ci/rustc TAUT_BESIDE="$(MAKE) --no-print-directory lint TESTS=later" \
 		.ci/tests --workspace --features taut/stream
 	.ci/docs
 	.ci/stats
 	@echo "make test: all is well"
+
+test-long: ## The whole of what `make test` takes a slice of: every seed, network and combination; minutes
+	$(call need,$(TEST_NEEDS))
+	$(CLIPPY) RUSTC_WORKSPACE_WRAPPER=$(CURDIR)/.ci/rustc cargo test --locked --workspace --features taut/stream --lib --tests -- --ignored at_length
 
 test-edges: ## Tests of what `make test` leaves out: the Python package, from its wheel, the bridge to ROS 2, and the console in a browser; minutes
 	$(call need,cc:gcc,libc6-dev)
@@ -99,15 +103,21 @@ ros2: ## Build the bridge to ROS 2: target/ros2/release/taut-ros2
 	$(call need,$(BUILD_NEEDS))
 	cd ros2 && CARGO_TARGET_DIR="$(CARGO_TARGET_DIR)/ros2" cargo build --release --locked
 
+# After the tests, which are linted while they are compiled and of which `.ci/rustc` writes the pages, what builds with other features is left.
 lint: ## Format, clippy, API documentation, licences; all without warnings
 	$(call need,$(BUILD_NEEDS))
 	cargo fmt --all --check
-	cargo clippy --workspace $(if $(TESTS),,--all-targets) --features taut/stream --locked -- -D warnings
+ifdef TESTS
+	@# What `make demo` builds, and the library without sockets: together they need the same of their dependencies as the first alone.
+	cargo clippy -p taut-cli -p taut --no-default-features --locked -- -D warnings
+else
+	cargo clippy --workspace --all-targets --features taut/stream --locked -- -D warnings
 	@# What `make demo` builds.
 	cargo clippy -p taut-cli --no-default-features --locked -- -D warnings
 	@# The library without sockets, for a loop of one's own.
 	cargo clippy -p taut --no-default-features --locked -- -D warnings
-	$(if $(TESTS),RUSTC_WORKSPACE_WRAPPER="$$CLIPPY_DRIVER") RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --features taut/stream --locked
+endif
 	.ci/licences
 	.ci/package
 
@@ -208,7 +218,7 @@ fuzz: ## Fuzz every parser for a minute (needs a nightly toolchain and cargo-fuz
 	done
 
 doc: ## Build the API documentation: target/doc/taut/index.html
-	cargo doc --workspace --no-deps --locked
+	cargo doc --workspace --no-deps --features taut/stream --locked
 
 book: ## Build the documentation as one book with a search: target/book/index.html
 	@command -v mdbook >/dev/null || { echo "make: cargo install --locked mdbook" >&2; exit 1; }

@@ -241,8 +241,12 @@ impl Touch {
     /// Has 1 + L e^(−sT) = 0 all its roots on the left, for each T from the first round trip to the second? Then it has for the first, and no
     /// root crosses to the right until the second.
     pub fn is_stable_within(&self, [shortest, longest]: [Duration; 2]) -> bool {
-        self.is_stable_across(shortest)
-            && self.crossovers().filter(|crossover| crossover.falls).all(|crossover| {
+        if !self.is_stable_without_delay() {
+            return false;
+        }
+        let crossovers: Vec<Crossover> = self.crossovers().collect();
+        self.crossed(&crossovers, shortest) < 0.5
+            && crossovers.iter().filter(|crossover| crossover.falls).all(|crossover| {
                 let [before, after] =
                     [shortest, longest].map(|round_trip| self.crossings(crossover, round_trip));
                 after <= before
@@ -254,15 +258,21 @@ impl Touch {
     /// phase is −π once more: to the right where |L| falls with the frequency, to the left where it rises (Walton, Marshall, *Direct
     /// method for TDS stability analysis*, IEE Proceedings D 134(2), 1987).
     pub fn is_stable_across(&self, round_trip: Duration) -> bool {
-        let crossed = |crossover: Crossover| {
+        self.is_stable_without_delay()
+            && self.crossed(&self.crossovers().collect::<Vec<_>>(), round_trip) < 0.5
+    }
+
+    /// Pairs of roots that are on the right with this round trip and were not without.
+    fn crossed(&self, crossovers: &[Crossover], round_trip: Duration) -> f64 {
+        let crossed = |crossover: &Crossover| {
             let times = self.crossings(crossover, round_trip);
             if crossover.falls { times } else { -times }
         };
-        self.is_stable_without_delay() && self.crossovers().map(crossed).sum::<f64>() < 0.5
+        crossovers.iter().map(crossed).sum()
     }
 
     /// So many times roots crossed the imaginary axis there, as the round trip grew from nothing to this.
-    fn crossings(&self, Crossover { omega, .. }: Crossover, round_trip: Duration) -> f64 {
+    fn crossings(&self, &Crossover { omega, .. }: &Crossover, round_trip: Duration) -> f64 {
         let times = (omega * round_trip.as_secs_f64() - self.margin(omega)) / TAU;
         if times < 0.0 { 0.0 } else { times.floor() + 1.0 }
     }

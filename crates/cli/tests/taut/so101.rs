@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use serde_json::Value;
 
-use crate::sessions::{Running, beside_others, for_a_while};
+use crate::sessions::{Running, beside_one, for_a_while};
 use crate::world::World;
 
 const CHANNELS: &str = r#"
@@ -92,6 +92,9 @@ impl Drop for Bus {
 
 impl Shared {
     fn serve(&self, master: OwnedFd) {
+        // Servos do not wait for this machine: an arm stops when one is silent for five times 4 ms. Root may say so; to others a busy machine may
+        // still look like a broken bus.
+        let _ = rustix::process::setpriority_process(None, -20);
         rustix::io::ioctl_fionbio(&master, true).unwrap();
         let mut line = File::from(master);
         let mut bytes = Vec::new();
@@ -232,7 +235,7 @@ fn are_there(servos: &[Servo]) -> bool {
 
 #[test]
 fn an_arm_is_moved_to_its_goal_tells_where_it_is_and_holds_when_its_operator_is_gone() {
-    let _beside = beside_others();
+    let _beside = beside_one();
     let bus = Bus::new(2_048.0);
     let mut site = Site::new("moves", &bus);
     assert!(bus.servo(1).holds && bus.servo(6).torque_limit == 500, "{:?}", bus.servo(6));
@@ -255,7 +258,7 @@ fn an_arm_is_moved_to_its_goal_tells_where_it_is_and_holds_when_its_operator_is_
 
 #[test]
 fn whatever_is_wrong_with_its_bus_stops_the_robot_and_is_named() {
-    let _beside = beside_others();
+    let _beside = beside_one();
     for (fault, says) in
         [("silent", "servo 3 does not answer"), ("errors", "servo 3: overload"), ("unplugged", "bus")]
     {
@@ -281,7 +284,7 @@ fn whatever_is_wrong_with_its_bus_stops_the_robot_and_is_named() {
 
 #[test]
 fn a_leader_moves_a_follower() {
-    let _beside = beside_others();
+    let _beside = beside_one();
     let (follower, leader) = (Bus::new(2_048.0), Bus::new(2_300.0));
     let site = Site::new("leader", &follower);
     let input = format!("{} --input so101:{}", site.connect, leader.path);

@@ -30,10 +30,9 @@ fn off(result: &RunResult, measure: ModelMeasure) -> f64 {
 /// What is asked: over TCP's cycles d_max within 0.6 ms for every R and, for R ≤ 4 Mbit/s, d_min within 2 ms; haptic loss
 /// under 0.1 %; jitter within 0.02 ms where the model's conditions hold, and 0.06 ms more where a request for the peer's clock, 44 B, met a burst. Single seeds
 /// out of twenty miss it, see docs/experiments/telehaptic-qos.md; this one does not.
-#[test]
-fn delay_and_loss_beside_tcp_are_what_is_asked() {
+fn delay_and_loss(loads: &[usize]) {
     let (mut table, mut exceptions) = (Vec::new(), Vec::new());
-    for (load, rate) in LOADS {
+    for (load, rate) in loads.iter().map(|&number| LOADS[number]) {
         // The smallest retransmission timeout of Linux, as in scenarios/telehaptic-qos/load.toml.
         let settings = [&format!("cross.constant.rate={rate}"), "duration=100s", "cross.bulk.min_rto=200ms"];
         let result = run_with(&settings);
@@ -55,8 +54,21 @@ fn delay_and_loss_beside_tcp_are_what_is_asked() {
             }
         }
     }
-    assert_eq!(table, SEED_1, "\n{}\n{}", table.join("\n"), exceptions.join("\n"));
+    let expected: Vec<&str> = loads.iter().map(|&number| SEED_1[number]).collect();
+    assert_eq!(table, expected, "\n{}\n{}", table.join("\n"), exceptions.join("\n"));
     assert_eq!(exceptions, Vec::<String>::new());
+}
+
+/// R = 4 Mbit/s, which is nearest to its limits.
+#[test]
+fn delay_and_loss_beside_tcp_are_what_is_asked() {
+    delay_and_loss(&[3]);
+}
+
+#[test]
+#[ignore = "make test-long"]
+fn delay_and_loss_beside_tcp_are_what_is_asked_at_length() {
+    delay_and_loss(&[0, 1, 2, 3, 4]);
 }
 
 /// R in Mbit/s; measured less predicted in ms: d_max and d_min over the cycles, jitter of the whole run; loss in per cent;

@@ -30,11 +30,26 @@ const TRANSPORTS: [&str; 12] = [
     r#"{ dccp = { ccid = 3 } }"#,
 ];
 
+/// Every third: each multiplexer with each transport, and each sampler with each of both.
 #[test]
-fn every_combination_runs_with_closed_books() {
-    for multiplexer in MULTIPLEXERS {
-        for sampler in SAMPLERS {
-            for transport in TRANSPORTS {
+fn every_pair_runs_with_closed_books() {
+    run_with_closed_books(3);
+}
+
+#[test]
+#[ignore = "make test-long"]
+fn every_combination_runs_with_closed_books_at_length() {
+    run_with_closed_books(1);
+}
+
+/// One of `step` combinations.
+fn run_with_closed_books(step: usize) {
+    for (m, multiplexer) in MULTIPLEXERS.into_iter().enumerate() {
+        for (s, sampler) in SAMPLERS.into_iter().enumerate() {
+            for (t, transport) in TRANSPORTS.into_iter().enumerate() {
+                if (m + s + t) % step != 0 {
+                    continue;
+                }
                 let backward = format!(
                     "haptic = {{ source = {{ simulated = {{ device = \"follower\" }} }}, sampler = {sampler} }}\n\
                      audio = {{}}\nvideo = {{ rate = \"400kbit\" }}\nmultiplexer = {multiplexer}"

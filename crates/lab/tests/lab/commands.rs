@@ -1,6 +1,7 @@
 //! Commands over parallel paths.
 
 use std::path::Path;
+use std::sync::LazyLock;
 
 use taut_core::Seed;
 use taut_lab::job::single;
@@ -320,29 +321,47 @@ fn under_each_condition(
     Some(means.collect())
 }
 
+/// What every path gives under each condition.
+static EVERY_PATH: LazyLock<Option<Vec<(f64, f64, u64)>>> =
+    LazyLock::new(|| under_each_condition("MTIP-A", 1..=5));
+
 #[test]
 fn over_two_5g_links_the_deadline_scheduler_meets_its_goal() {
     let Some(deadline) = under_each_condition("deadline", 1..=5) else { return };
-    let all = under_each_condition("MTIP-A", 1..=5).expect("the recordings are there");
+    let all = EVERY_PATH.as_ref().expect("the recordings are there");
     let [a, b, c, d] = deadline[..] else { panic!("four conditions: {deadline:?}") };
-    for (ours, theirs) in [a, b, c].iter().zip(&all) {
+    for (ours, theirs) in [a, b, c].iter().zip(all) {
         assert!(ours.0 >= theirs.0 - 0.05 && ours.1 <= 1.1, "{deadline:?}");
     }
-    // Five seeds leave ± 0.05 points; over_two_5g_links_congestion_costs_no_more_than_mtip_b takes all of them.
+    // Five seeds leave ± 0.05 points; over_two_5g_links_congestion_costs_no_more_than_mtip_b_at_length takes all of them.
     assert!(d.0 >= 99.85 && d.1 <= 1.13, "{deadline:?}");
 }
 
+/// 25 seeds: with as many of each, half a hundredth of a copy is more than chance.
 #[test]
-fn over_two_5g_links_congestion_costs_no_more_than_mtip_b() {
+#[ignore = "make test-long"]
+fn over_two_5g_links_congestion_costs_no_more_than_mtip_b_at_length() {
     let Some(deadline) = under("deadline", "d congestion", 1..=25, |text| text) else { return };
     let adaptive = under("MTIP-B", "d congestion", 1..=25, |text| text).expect("the recordings are there");
+    println!("{deadline:?}, {adaptive:?}");
     // As many copies, within the half width of either mean.
     assert!(deadline.0 >= 99.9 && deadline.1 <= adaptive.1 + 0.006, "{deadline:?}, {adaptive:?}");
 }
 
-/// The same with other delays, another spread, deadline or period: half a millisecond decides whether there is time for an answer.
+/// Two milliseconds more, which is nearest to its limits.
 #[test]
 fn whatever_the_delays_the_deadline_scheduler_is_about_as_good_as_every_path() {
+    about_as_good_as_every_path(&[1]);
+}
+
+#[test]
+#[ignore = "make test-long"]
+fn whatever_the_delays_the_deadline_scheduler_is_about_as_good_as_every_path_at_length() {
+    about_as_good_as_every_path(&[0, 1, 2, 3]);
+}
+
+/// The same with other delays, another spread, deadline or period: half a millisecond decides whether there is time for an answer.
+fn about_as_good_as_every_path(which: &[usize]) {
     type Change = fn(String) -> String;
     let changes: [(&str, Change); 4] = [
         ("half a millisecond more", |text| {
@@ -354,9 +373,10 @@ fn whatever_the_delays_the_deadline_scheduler_is_about_as_good_as_every_path() {
         ("a spread of a millisecond", |text| text.replace("\"300us\"", "\"1ms\"")),
         ("a deadline of 12 ms", |text| text.replace("\"15ms\"", "\"12ms\"")),
     ];
-    for (name, change) in changes {
+    for (name, change) in which.iter().map(|&number| changes[number]) {
         let Some(ours) = under("deadline", "d congestion", 1..=4, change) else { return };
         let all = under("MTIP-A", "d congestion", 1..=4, change).expect("the recordings are there");
+        println!("{name}: {ours:?}, {all:?}");
         // 0.05 points, and what four seeds of each leave open.
         assert!(ours.0 >= all.0 - 0.05 - 0.16 && ours.1 < 1.95, "{name}: {ours:?}, {all:?}");
     }
@@ -364,7 +384,7 @@ fn whatever_the_delays_the_deadline_scheduler_is_about_as_good_as_every_path() {
 
 #[test]
 fn over_two_5g_links_neither_mtip_a_nor_mtip_b_delivers_late() {
-    let Some(all) = under_each_condition("MTIP-A", 1..=3) else { return };
+    let Some(all) = EVERY_PATH.as_ref() else { return };
     let adaptive = under_each_condition("MTIP-B", 1..=3).expect("the recordings are there");
     assert!(all.iter().chain(&adaptive).all(|(_, _, late)| *late == 0));
     assert!(all.iter().all(|(in_time, ..)| *in_time > 99.0), "{all:?}");

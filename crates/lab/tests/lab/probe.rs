@@ -1,6 +1,7 @@
 //! Links of known laws, probed in virtual time.
 
 use std::fs;
+use std::ops::RangeInclusive;
 use std::path::Path;
 
 use taut_core::{Bytes, Duration, Seed};
@@ -16,7 +17,6 @@ const EVERY: Duration = Duration::from_millis(1);
 const MESSAGE: Bytes = Bytes::new(137);
 const MINUTE: usize = 60_000;
 const SEEDS: [u64; 4] = [1, 2, 3, 4];
-const TEN: std::ops::RangeInclusive<u64> = 1..=10;
 
 /// The session of a probe's scenarios over this chain, both ways.
 fn known(chain: &str) -> Scenario {
@@ -59,6 +59,16 @@ fn within(what: &str, value: f64, truth: f64, share: f64) {
 
 #[test]
 fn jitter_of_every_shape_is_recovered_within_a_tenth_also_where_nothing_overtakes() {
+    jitter_of_every_shape(1..=2);
+}
+
+#[test]
+#[ignore = "make test-long"]
+fn jitter_of_every_shape_is_recovered_within_a_tenth_at_length() {
+    jitter_of_every_shape(1..=10);
+}
+
+fn jitter_of_every_shape(seeds: RangeInclusive<u64>) {
     for (shape, name) in [
         (Distribution::Uniform, "uniform"),
         (Distribution::Normal, "normal"),
@@ -69,7 +79,7 @@ fn jitter_of_every_shape_is_recovered_within_a_tenth_also_where_nothing_overtake
                 "[{{ jitter = {{ distribution = \"{name}\", mean = \"{mean}ms\", spread = \"{spread}ms\", \
                  reorder = {reorder} }} }}]"
             );
-            for seed in TEN {
+            for seed in seeds.clone() {
                 for seen in probed(&known(&chain), seed) {
                     let jitter = seen.fit().unwrap().jitter;
                     println!("{name} {mean} ± {spread} ms, {reorder}, seed {seed}: {jitter:?}");
@@ -82,9 +92,19 @@ fn jitter_of_every_shape_is_recovered_within_a_tenth_also_where_nothing_overtake
     }
 }
 
-/// Their rates change, and they stand still: of the law alone, what varies is to be found.
 #[test]
 fn the_jitter_of_shipped_networks_is_recovered_within_a_tenth() {
+    jitter_of_shipped_networks(1..=2);
+}
+
+#[test]
+#[ignore = "make test-long"]
+fn the_jitter_of_shipped_networks_is_recovered_within_a_tenth_at_length() {
+    jitter_of_shipped_networks(1..=10);
+}
+
+/// Their rates change, and they stand still: of the law alone, what varies is to be found.
+fn jitter_of_shipped_networks(seeds: RangeInclusive<u64>) {
     for (file, link, shape, mean, spread) in [
         ("lte.toml", "uplink", Distribution::Uniform, 20.0, 5.0),
         ("lte.toml", "downlink", Distribution::Uniform, 20.0, 5.0),
@@ -93,7 +113,7 @@ fn the_jitter_of_shipped_networks_is_recovered_within_a_tenth() {
     ] {
         let scenarios = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios"));
         let scenario = Scenario::read(&scenarios.join(file)).unwrap();
-        for seed in TEN {
+        for seed in seeds.clone() {
             let mut inputs = Inputs::default();
             let mut pair = link_pair(&scenario, Some(link), Seed::new(seed), &mut inputs).unwrap();
             let jitter = Seen::over(&mut pair.up, EVERY, MINUTE, MESSAGE).fit().unwrap().jitter;
@@ -151,20 +171,31 @@ fn simulated(scenario: &Scenario, seed: u64) -> RunResult {
     run(scenario, Seed::new(seed), &mut |_| ()).unwrap()
 }
 
+const STEADY: &str =
+    "[{ delay = \"15ms\" }, { jitter = { distribution = \"uniform\", mean = \"5ms\", spread = \"5ms\" } }]";
+const IN_BURSTS: &str = "[{ loss = { gilbert_elliott = { p = \"0.5%\", r = \"25%\" } } }, \
+                          { jitter = { distribution = \"normal\", mean = \"12ms\", spread = \"2ms\" } }]";
+
 #[test]
 fn a_session_over_what_was_probed_fares_as_over_the_link() {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("probe");
+    session_over_what_was_probed("probe", &[IN_BURSTS], &SEEDS[..2]);
+}
+
+#[test]
+#[ignore = "make test-long"]
+fn a_session_over_what_was_probed_fares_as_over_the_link_at_length() {
+    session_over_what_was_probed("probe-at-length", &[STEADY, IN_BURSTS], &SEEDS);
+}
+
+fn session_over_what_was_probed(folder: &str, chains: &[&str], seeds: &[u64]) {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(folder);
     fs::create_dir_all(&folder).unwrap();
-    for chain in [
-        "[{ delay = \"15ms\" }, { jitter = { distribution = \"uniform\", mean = \"5ms\", spread = \"5ms\" } }]",
-        "[{ loss = { gilbert_elliott = { p = \"0.5%\", r = \"25%\" } } }, \
-         { jitter = { distribution = \"normal\", mean = \"12ms\", spread = \"2ms\" } }]",
-    ] {
+    for chain in chains {
         let link = known(chain);
         // Where losses come in bursts, a minute of any of them has more or fewer by chance.
-        let truths = SEEDS.map(|seed| simulated(&link, seed));
+        let truths: Vec<RunResult> = seeds.iter().map(|&seed| simulated(&link, seed)).collect();
         let mut runs: [Vec<RunResult>; 2] = Default::default();
-        for seed in SEEDS {
+        for &seed in seeds {
             let [there, back] = probed(&link, seed + 100);
             let fits = [there.fit().unwrap(), back.fit().unwrap()];
             let files = scenario("probed.csv", &[path([&there, &back], &fits)]);
@@ -212,10 +243,20 @@ fn over(scenario: &str, chains: &[toml::Value]) -> Scenario {
     Scenario::parse("over.toml", &text.to_string()).unwrap()
 }
 
-/// Rates that change and standstills are in a recording, and not in what is fitted to it.
 #[test]
 fn sessions_over_a_probe_of_shipped_networks_fare_as_over_the_networks_themselves() {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("probe-shipped");
+    sessions_over_a_probe_of("probe-shipped", &["lte"]);
+}
+
+#[test]
+#[ignore = "make test-long"]
+fn sessions_over_a_probe_of_shipped_networks_fare_as_over_the_networks_at_length() {
+    sessions_over_a_probe_of("probe-shipped-at-length", &["lte", "wifi", "internet", "lte and wifi"]);
+}
+
+/// Rates that change and standstills are in a recording, and not in what is fitted to it.
+fn sessions_over_a_probe_of(folder: &str, networks: &[&str]) {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(folder);
     let (lte, wifi) = ([("lte.toml", "downlink"), ("lte.toml", "uplink")], [("wifi.toml", "air"); 2]);
     let internet = [("internet.toml", "internet"); 2];
     for (name, links, is_steady) in [
@@ -224,6 +265,9 @@ fn sessions_over_a_probe_of_shipped_networks_fare_as_over_the_networks_themselve
         ("internet", internet.to_vec(), true),
         ("lte and wifi", [lte, wifi].concat(), false),
     ] {
+        if !networks.contains(&name) {
+            continue;
+        }
         // Over the links themselves, over what was recorded and over what was fitted.
         let of_seed = |seed: u64| {
             let folder = folder.join(seed.to_string());

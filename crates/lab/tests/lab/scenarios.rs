@@ -22,9 +22,6 @@ fn all() -> Vec<PathBuf> {
     found
 }
 
-/// Of one scenario, about so many variants are run.
-const MOST_VARIANTS: usize = 40;
-
 /// As `--set` has it, after every variant's own settings.
 fn shortened(scenario: &Scenario) -> Scenario {
     let settings = ["warmup=0s", "duration=1s", "drain=300ms"].map(|text| text.parse::<Setting>().unwrap());
@@ -41,13 +38,24 @@ fn absent(scenario: &Scenario) -> Option<String> {
 
 #[test]
 fn every_scenario_parses_expands_and_runs_with_closed_books() {
+    run_with_closed_books(12);
+}
+
+#[test]
+#[ignore = "make test-long"]
+fn every_scenario_parses_expands_and_runs_with_closed_books_at_length() {
+    run_with_closed_books(40);
+}
+
+/// Of one scenario, about so many variants at most.
+fn run_with_closed_books(most_variants: usize) {
     let scenarios = all();
     assert!(!scenarios.is_empty());
     for path in scenarios {
         let scenario = Scenario::read(&path).unwrap_or_else(|e| panic!("{e}"));
         let variants = scenario.expand().unwrap_or_else(|e| panic!("{}: {e}", path.display()));
         // Of a grid, some from everywhere. No step that divides an axis, or always the same values would be left out.
-        let step = variants.len().div_ceil(MOST_VARIANTS) | 1;
+        let step = variants.len().div_ceil(most_variants) | 1;
         for (variant, scenario) in variants.into_iter().step_by(step) {
             let what = format!("{} {}", path.display(), variant.name);
             if let Some(file) = absent(&scenario) {

@@ -1,6 +1,7 @@
 //! Whole sessions of operator and robot over every transport.
 
 use std::path::Path;
+use std::sync::LazyLock;
 
 use taut_core::Seed;
 use taut_lab::run::run;
@@ -241,14 +242,18 @@ fn clocks_that_are_apart_and_drift_change_nothing() {
     assert!(error < said + 0.1 && said < 30.0, "{error} {said}");
 }
 
+/// Touching the wall nearby and far away.
+static WALLS: LazyLock<[RunResult; 2]> =
+    LazyLock::new(|| ["wall, 0.3 ms", "wall, 40 ms"].map(|name| done(name, &touching(name))));
+
+fn touching(name: &str) -> Scenario {
+    let variants = shipped("teleop/wall.toml");
+    variants.into_iter().find(|(variant, _)| variant == name).unwrap().1
+}
+
 #[test]
 fn what_theory_says_of_a_touch_is_of_the_round_trip_that_the_run_had_and_stands_wherever_the_run_is_told() {
-    let results = ["wall, 0.3 ms", "wall, 40 ms"].map(|name| {
-        let variants = shipped("teleop/wall.toml");
-        let (_, scenario) = variants.into_iter().find(|(variant, _)| variant == name).unwrap();
-        done(name, &scenario)
-    });
-    let touches = results.each_ref().map(|result| teleop(result).control.as_ref().unwrap().touch.as_ref());
+    let touches = WALLS.each_ref().map(|result| teleop(result).control.as_ref().unwrap().touch.as_ref());
     for (touch, rtt_ms) in touches.map(Option::unwrap).into_iter().zip([0.6, 80.0]) {
         let critical = touch.critical.unwrap();
         // As long each way as the name says.
@@ -259,7 +264,7 @@ fn what_theory_says_of_a_touch_is_of_the_round_trip_that_the_run_had_and_stands_
         let gil_hulin = 10.0 / (0.0005 + critical.rtt_ms / 1e3);
         assert!((critical.simpler.gil_hulin_n_m.unwrap() / gil_hulin - 1.0).abs() < 1e-6, "{critical:?}");
     }
-    let [near, far] = &results;
+    let [near, far] = &*WALLS;
     let text = taut_report::run_text(far);
     assert!(text.contains("rattles from, by the margin of the delayed loop"), "{text}");
     let compared = taut_report::result::ComparedRun::new("", Some(near), far);
@@ -268,18 +273,14 @@ fn what_theory_says_of_a_touch_is_of_the_round_trip_that_the_run_had_and_stands_
 
 #[test]
 fn the_longer_the_network_and_the_stiffer_the_wall_the_more_energy_and_the_wall_far_away_rattles() {
-    let control = |name: &str| {
-        let variants = shipped("teleop/wall.toml");
-        let (_, scenario) = variants.into_iter().find(|(variant, _)| variant == name).unwrap();
-        done(name, &scenario).teleop.unwrap().control.unwrap()
-    };
+    let control = |name: &str| done(name, &touching(name)).teleop.unwrap().control.unwrap();
     let [near, far] = ["foam, 0.3 ms", "foam, 40 ms"].map(control);
     let [given, more] = [&near, &far].map(|control| control.touch.clone().unwrap());
     assert_eq!((given.calm, more.calm, more.critical_rtt_ms), (Some(true), Some(true), None));
     assert!(more.drawdown_mj > 50.0 * given.drawdown_mj, "{near:?} {far:?}");
     assert!(far.tracking_rms_mm > 5.0 * near.tracking_rms_mm && near.contact_s > 5.0, "{near:?} {far:?}");
-    let [near, far] = ["wall, 0.3 ms", "wall, 40 ms"].map(control);
-    let calm = [&near, &far].map(|control| control.touch.as_ref().and_then(|touch| touch.calm));
+    let [near, far] = WALLS.each_ref().map(|result| teleop(result).control.as_ref().unwrap());
+    let calm = [near, far].map(|control| control.touch.as_ref().and_then(|touch| touch.calm));
     assert_eq!(calm, [Some(true), Some(false)], "{near:?} {far:?}");
     let free = control("free, 40 ms");
     assert_eq!((free.touch, free.contacts, free.failure), (None, 0, None));
