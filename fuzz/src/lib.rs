@@ -117,8 +117,6 @@ fn written_and_read(recording: &Recording) {
 /// TCP headers. Unknown options, and selective acknowledgements that do not fit beside the others, are not emitted:
 /// what was emitted once stays the same.
 pub fn tcp(data: &[u8]) {
-    let (source, destination) = (Ipv4Addr::LOCALHOST, Ipv4Addr::BROADCAST);
-    let _ = tcp_wire::checksum(source, destination, data, 0);
     let Ok((header, length)) = tcp_wire::Repr::parse(data) else { return };
     assert!(length <= data.len());
     let mut bytes = Vec::new();

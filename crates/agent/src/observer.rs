@@ -140,6 +140,14 @@ impl<T> Watched<T> {
         watched
     }
 
+    /// Apart from where it is asked, for mostly nothing came.
+    #[inline(never)]
+    fn remember(&mut self, event: &Event) {
+        if self.reads_messages || !matches!(event, Event::Received { .. }) {
+            self.seen.push_back(Passed::Told(event.clone()));
+        }
+    }
+
     pub(crate) fn has_seen(&self) -> bool {
         !self.seen.is_empty()
     }
@@ -166,10 +174,11 @@ impl<T: Transport> Transport for Watched<T> {
         self.seen.extend(self.reads_messages.then_some(sent));
         Ok(())
     }
+    #[inline]
     fn poll_event(&mut self) -> Option<Event> {
         let event = self.transport.poll_event()?;
-        if self.reads_messages || self.watched && !matches!(event, Event::Received { .. }) {
-            self.seen.push_back(Passed::Told(event.clone()));
+        if self.watched {
+            self.remember(&event);
         }
         Some(event)
     }

@@ -3,7 +3,7 @@
 //! | towards the network | from the network |
 //! | --- | --- |
 //! | [`Sampler`]: is this sample worth sending? | |
-//! | [`FrameSource`]: audio and video frames | [`FrameAccount`]: how many arrived whole, how smoothly |
+//! | [`FrameSource`]: audio and video frames | |
 //! | [`Packer`]: who travels with whom | |
 //! | [`gcc`]: how fast to send them | [`gcc::Reporter`]: which of them arrived |
 //! | [`Packetizer`]: frames into RTP packets | [`FrameAssembler`]: RTP packets into frames |
@@ -14,7 +14,6 @@
 //! The bytes are those of [`taut_wire::rtp`]. All are sans-IO state machines with the verbs of [`taut_core`]; none reads
 //! a clock, allocates per packet once it is warm, or grows without a bound.
 
-mod frame_account;
 mod frames;
 pub mod gcc;
 pub mod opinion;
@@ -26,7 +25,6 @@ mod rtp;
 mod sampler;
 mod vp8_table;
 
-pub use frame_account::{FrameAccount, FrameSummary};
 pub use frames::FrameSource;
 pub use packing::{MAX_SAMPLES, Order, Packer, Scheme, SchemeError, TrendConfig, Waiting};
 pub use parity::Parity;

@@ -5,7 +5,7 @@ use taut_core::{
     StreamId, Time, Transmit, Transport,
 };
 use taut_wire::omni71::STATE_LEN;
-use taut_wire::session::{Body, DataHeader, Error, Frame, Role};
+use taut_wire::session::{Body, DataHeader, Error, Frame, RefusalReason, Role};
 
 use crate::codec::{Codec, Unreadable};
 use crate::diagnostics;
@@ -91,6 +91,13 @@ impl Parcel {
     }
 }
 
+/// What travels.
+enum Content<'a> {
+    Body(&'a Body),
+    /// A frame of channels, which is written already.
+    Bytes(Vec<u8>, Priority),
+}
+
 /// The tag of a channel's frame, by its number.
 pub(crate) const fn channel_tag(number: u64) -> u64 {
     number | CHANNEL_TAG
@@ -134,28 +141,58 @@ impl<T: Transport> Port<T> {
     }
 
     /// Sends a frame; its bytes. What the codec has no bytes for is not said.
+    #[inline]
     pub(crate) fn send(&mut self, now: Time, body: &Body, parcel: Parcel) -> Result<usize, SendError> {
-        self.send_as(now, self.session, body, parcel)
+        self.hand_over(now, Content::Body(body), parcel)
     }
 
-    /// Sends a frame in the name of another session: to refuse it.
-    pub(crate) fn send_as(
+    /// Sends what was written into a [`buffer`](Self::buffer).
+    #[inline]
+    pub(crate) fn send_bytes(
         &mut self,
         now: Time,
-        session: u32,
-        body: &Body,
+        data: Vec<u8>,
+        priority: Priority,
         parcel: Parcel,
     ) -> Result<usize, SendError> {
-        if !self.codec.has(body) {
-            return Ok(0);
-        }
-        let mut data = self.buffer();
-        self.codec.emit(session, body, &mut data);
-        if self.codec == Codec::Omni71 && data.len() == STATE_LEN {
-            data.resize(self.sample_length, 0);
-        }
-        // Emergencies, high, then both streams of normal alike.
-        self.send_bytes(now, data, Priority(parcel.stream.min(2)), parcel)
+        self.hand_over(now, Content::Bytes(data, priority), parcel)
+    }
+
+    fn hand_over(&mut self, now: Time, content: Content<'_>, parcel: Parcel) -> Result<usize, SendError> {
+        let (data, priority) = match content {
+            Content::Body(body) if !self.codec.has(body) => return Ok(0),
+            Content::Body(body) => {
+                let mut data = self.buffer();
+                self.codec.emit(self.session, body, &mut data);
+                if self.codec == Codec::Omni71 && data.len() == STATE_LEN {
+                    data.resize(self.sample_length, 0);
+                }
+                // Emergencies, high, then both streams of normal alike.
+                (data, Priority(parcel.stream.min(2)))
+            }
+            Content::Bytes(data, priority) => (data, priority),
+        };
+        let bytes = data.len();
+        let message = Message {
+            data,
+            created: parcel.created,
+            deadline: parcel.deadline,
+            priority,
+            stream: StreamId(u16::from(parcel.stream)),
+            reliability: parcel.reliability,
+            tag: parcel.tag,
+            series: parcel.series,
+        };
+        self.transport.send(now, message)?;
+        self.traffic.payload += bytes as u64;
+        Ok(bytes)
+    }
+
+    /// Refuses another session, in its name.
+    pub(crate) fn refuse(&mut self, now: Time, session: u32, reason: RefusalReason) {
+        let own = std::mem::replace(&mut self.session, session);
+        let _ = self.send(now, &Body::Refusal(reason), Parcel::passing(now, 0));
+        self.session = own;
     }
 
     /// An empty one, for what is sent next.
@@ -171,30 +208,6 @@ impl<T: Transport> Port<T> {
         if self.spare.len() < SPARE && data.capacity() <= LARGEST_SPARE {
             self.spare.push(data);
         }
-    }
-
-    /// Sends what was written into a [`buffer`](Self::buffer).
-    pub(crate) fn send_bytes(
-        &mut self,
-        now: Time,
-        data: Vec<u8>,
-        priority: Priority,
-        parcel: Parcel,
-    ) -> Result<usize, SendError> {
-        let bytes = data.len();
-        let message = Message {
-            data,
-            created: parcel.created,
-            deadline: parcel.deadline,
-            priority,
-            stream: StreamId(u16::from(parcel.stream)),
-            reliability: parcel.reliability,
-            tag: parcel.tag,
-            series: parcel.series,
-        };
-        self.transport.send(now, message)?;
-        self.traffic.payload += bytes as u64;
-        Ok(bytes)
     }
 
     pub(crate) fn handle_input(&mut self, now: Time, input: Datagram<'_>) {
@@ -215,22 +228,19 @@ impl<T: Transport> Port<T> {
         self.transport.poll_timeout()
     }
 
-    /// The next thing that the transport has to tell.
-    pub(crate) fn poll(&mut self) -> Option<Heard> {
-        loop {
-            let event = self.transport.poll_event()?;
-            diagnostics::on_event(&event);
-            return Some(match event {
-                Event::Connected => Heard::Connected,
-                Event::Received { data, .. } => self.read(data),
-                Event::Dropped { tag, cause } => Heard::Dropped { tag, cause },
-                Event::Refused(cause) => Heard::Refused(cause),
-                Event::Gauge { .. } => continue,
-                Event::PathUp(path) => Heard::PathUp(path),
-                Event::PathDown(path) => Heard::PathDown(path),
-                Event::Closed => Heard::Closed,
-            });
-        }
+    /// What the transport's event tells a session, if anything.
+    pub(crate) fn hear(&mut self, event: Event) -> Option<Heard> {
+        diagnostics::on_event(&event);
+        Some(match event {
+            Event::Connected => Heard::Connected,
+            Event::Received { data, .. } => self.read(data),
+            Event::Dropped { tag, cause } => Heard::Dropped { tag, cause },
+            Event::Refused(cause) => Heard::Refused(cause),
+            Event::Gauge { .. } => return None,
+            Event::PathUp(path) => Heard::PathUp(path),
+            Event::PathDown(path) => Heard::PathDown(path),
+            Event::Closed => Heard::Closed,
+        })
     }
 
     fn read(&mut self, mut data: Vec<u8>) -> Heard {

@@ -54,6 +54,7 @@ impl State {
     }
 
     /// Is every number finite?
+    #[inline]
     pub fn is_finite(&self) -> bool {
         let numbers =
             self.position.iter().chain(&self.orientation_wxyz).chain(&self.velocity).chain(&self.force);

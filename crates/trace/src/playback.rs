@@ -51,11 +51,4 @@ impl Impairments {
     pub fn rows(&self) -> &[Impairment] {
         &self.rows
     }
-
-    /// The row that is played at `time`; the last one is held after the end.
-    pub fn row_at(&self, time: Time) -> Option<Impairment> {
-        let last = self.rows.len().checked_sub(1)? as u64;
-        let index = ((time - Time::ZERO) / Self::ROW_PERIOD).min(last);
-        self.rows.get(index as usize).copied()
-    }
 }

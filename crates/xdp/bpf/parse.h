@@ -1,4 +1,4 @@
-/* From an Ethernet frame to what the gate looks at. The twin of classify.rs and of taut-link's packet.rs. */
+/* From an Ethernet frame to what the gate looks at. The twin of tests/xdp/classify.rs and of taut-link's packet.rs. */
 #pragma once
 #include "bpf.h"
 

@@ -14,7 +14,6 @@
 //! | part | what it does | needs |
 //! | --- | --- | --- |
 //! | [`Program`] | the program in the kernel, with its maps; runs single packets for tests | `CAP_BPF`, `CAP_NET_ADMIN` |
-//! | [`classify`] | from an Ethernet frame to what the gate looks at: VLANs, IPv4, IPv6, UDP, RTP | |
 //! | [`Watch`], [`QueueReader`] | the counters of a queue, by netlink (`RTM_GETQDISC`) | |
 //! | [`AttachedGate`] | all of it at a device; answers [`ask`] with its [`Status`] | both, until it is attached ([`needed_capabilities`]) |
 //!
@@ -40,7 +39,7 @@ mod status;
 mod watch;
 
 pub use attached::{AttachedGate, GateConfig, Mode};
-pub use classify::{MAX_FILTERS, VideoFilter, classify};
+pub use classify::{MAX_FILTERS, VideoFilter};
 pub use error::GateError;
 pub use maps::Maps;
 pub use netlink::{QdiscStats, ReplyError, parse_qdisc_reply};

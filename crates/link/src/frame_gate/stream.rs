@@ -281,34 +281,10 @@ const fn place(begun: u64) -> usize {
 
 /// As the XDP program has a stream in its map: `struct stream` of `frame_gate.bpf.c`.
 impl Stream {
-    /// Words of [`Stream::to_words`].
+    /// Every field, a word each.
     pub const WORDS: usize = COUNTED + Frame::WORDS * Self::FRAMES + 9;
 
-    /// Every field, a word each.
-    pub fn to_words(&self) -> [u64; Self::WORDS] {
-        let mut words = [0; Self::WORDS];
-        words[..COUNTED].copy_from_slice(&[
-            self.dropping.into(),
-            self.passed_packets,
-            self.passed_bytes,
-            self.dropped_packets,
-            self.dropped_bytes,
-            self.passed_frames,
-            self.dropped_frames,
-            self.begun,
-        ]);
-        let (frames, rest) = words[COUNTED..].split_at_mut(Frame::WORDS * Self::FRAMES);
-        for (frame, place) in self.frames.iter().zip(frames.chunks_exact_mut(Frame::WORDS)) {
-            place.copy_from_slice(&frame.to_words());
-        }
-        let KeyFrame { timestamp, dropped, highest, missing } = self.key;
-        rest[..4].copy_from_slice(&[timestamp.into(), dropped.into(), highest.into(), missing]);
-        rest[4..7].copy_from_slice(&self.predicted);
-        rest[7..].copy_from_slice(&[self.tag, self.yielded]);
-        words
-    }
-
-    /// From the words of [`Stream::to_words`].
+    /// From its words.
     pub fn from_words(words: &[u64; Self::WORDS]) -> Self {
         let (counted, rest) = words.split_at(COUNTED);
         let (frames, rest) = rest.split_at(Frame::WORDS * Self::FRAMES);
@@ -348,16 +324,6 @@ impl Frame {
     const WORDS: usize = 5;
 
     /// The kind is 3 when it is not told, the end one more than it is, and 0 when it was not seen.
-    fn to_words(self) -> [u64; Self::WORDS] {
-        [
-            self.timestamp.into(),
-            self.dropped.into(),
-            self.kind.map_or(3, |kind| kind as u64),
-            self.bytes,
-            self.end.map_or(0, |end| u64::from(end) + 1),
-        ]
-    }
-
     fn from_words(words: &[u64]) -> Self {
         let kinds = [FrameKind::Disposable, FrameKind::Delta, FrameKind::Key];
         Self {

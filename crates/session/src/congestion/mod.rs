@@ -95,6 +95,7 @@ impl Controller {
     }
 
     /// May another state go?
+    #[inline]
     pub(crate) fn admits(&mut self, now: Time) -> bool {
         law!(self, law => law.admits(now))
     }

@@ -75,9 +75,6 @@ pub use limits::{GripperLimits, JointLimits, JointsLimits, LimitPolicy, Limits, 
 pub use state::{State, Turning};
 pub use twist::Twist;
 
-/// The name of the encoding of every schema here.
-pub const ENCODING: &str = "taut";
-
 /// Bytes of the longest payload.
 pub const MAX_LEN: usize = 4 + 3 * 4 * MAX_JOINTS;
 

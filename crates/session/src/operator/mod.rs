@@ -6,7 +6,9 @@ mod send;
 
 use std::collections::VecDeque;
 
-use taut_core::{Bitrate, Datagram, Deadline, DropCause, Duration, Rng, Time, Transmit, Transport, earliest};
+use taut_core::{
+    Bitrate, Datagram, Deadline, DropCause, Duration, Event, Rng, Time, Transmit, Transport, earliest,
+};
 use taut_wire::session::{Body, Hello, Limits, RobotState, Role, StopCause};
 
 pub use self::event::{OperatorEvent, ResumeError, StateError};
@@ -399,7 +401,9 @@ impl<T: Transport> Operator<T> {
     pub fn poll_event(&mut self) -> Option<OperatorEvent> {
         // What has come meanwhile is behind what waits to be told.
         if self.events.is_empty() {
-            self.listen(self.now);
+            if let Some(first) = self.port.transport.poll_event() {
+                self.listen(self.now, first);
+            }
             self.report_drops();
         }
         let event = self.events.pop_front();
@@ -490,7 +494,9 @@ impl<T: Transport> Operator<T> {
     /// Takes what came, then does what is due, most urgent first.
     fn settle(&mut self, now: Time) {
         self.now = self.now.max(now);
-        self.listen(now);
+        if let Some(first) = self.port.transport.poll_event() {
+            self.listen(now, first);
+        }
         match self.phase {
             Phase::Connecting => self.greet_early(now),
             Phase::Closed => {}
@@ -511,13 +517,17 @@ impl<T: Transport> Operator<T> {
         self.report_drops();
     }
 
-    fn listen(&mut self, now: Time) {
-        while let Some(heard) = self.port.poll() {
-            self.hear(now, heard);
+    /// Takes this, and all that came with it.
+    fn listen(&mut self, now: Time, first: Event) {
+        let mut next = Some(first);
+        while let Some(event) = next {
+            self.hear(now, event);
+            next = self.port.transport.poll_event();
         }
     }
 
-    fn hear(&mut self, now: Time, heard: Heard) {
+    fn hear(&mut self, now: Time, event: Event) {
+        let Some(heard) = self.port.hear(event) else { return };
         match heard {
             Heard::Connected => self.connected(now),
             Heard::Frame(frame) => self.handle_frame(now, &frame),

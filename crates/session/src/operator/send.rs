@@ -164,7 +164,10 @@ impl<T: Transport> Operator<T> {
         {
             let _ = self.port.send(now, &Body::Arrivals(taken), Parcel::passing(now, 1));
         }
-        self.sending.give_up(now, self.round_trip.timeout().saturating_mul(2));
+        let patience = self.round_trip.timeout().saturating_mul(2);
+        if self.sending.is_overdue(now, patience) {
+            self.sending.give_up(now, patience);
+        }
         if self.sending.has_outcomes() {
             self.account_all(now);
         }

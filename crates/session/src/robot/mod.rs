@@ -392,11 +392,6 @@ impl<T: Transport> Robot<T> {
         }
     }
 
-    /// Feedback that was refused or dropped here, of this cause.
-    pub fn feedback_dropped(&self, cause: DropCause) -> u64 {
-        self.feedback_drops.of(cause)
-    }
-
     /// The operator's clock against this one, once they were compared.
     pub fn clock(&self, now: Time) -> Option<ClockEstimate> {
         self.sync.estimate(now)

@@ -37,15 +37,17 @@ pub fn patience(age: Duration) -> Duration {
 impl<T: Transport> Robot<T> {
     /// Takes what came, emergency stops first: they are obeyed and acknowledged before anything that came with them.
     pub(super) fn listen(&mut self, now: Time) {
-        while let Some(first) = self.port.poll() {
+        loop {
             let mut batch = std::mem::take(&mut self.batch);
-            let mut next = Some(first);
-            while let Some(heard) = next {
-                match heard {
-                    Heard::Frame(Frame { body: Body::EmergencyStop(_), .. }) => self.hear(now, heard),
-                    heard => batch.push(heard),
+            while batch.len() < BATCH
+                && let Some(event) = self.port.transport.poll_event()
+            {
+                match self.port.hear(event) {
+                    Some(stop @ Heard::Frame(Frame { body: Body::EmergencyStop(_), .. })) => {
+                        self.hear(now, stop)
+                    }
+                    heard => batch.extend(heard),
                 }
-                next = if batch.len() < BATCH { self.port.poll() } else { None };
             }
             let is_full = batch.len() == BATCH;
             batch.drain(..).for_each(|heard| self.hear(now, heard));
@@ -181,7 +183,7 @@ impl<T: Transport> Robot<T> {
         self.next_refusal = now + REFUSAL_INTERVAL;
         let reason =
             if self.operator.is_some() { RefusalReason::Busy } else { RefusalReason::UnknownSession };
-        let _ = self.port.send_as(now, session, &Body::Refusal(reason), Parcel::passing(now, 0));
+        self.port.refuse(now, session, reason);
     }
 
     /// A peer of another version gets a frame of this one: its first bytes say which that is.
@@ -193,8 +195,7 @@ impl<T: Transport> Robot<T> {
         }
         if now >= self.next_refusal {
             self.next_refusal = now + REFUSAL_INTERVAL;
-            let refusal = Body::Refusal(RefusalReason::UnsupportedVersion);
-            let _ = self.port.send_as(now, 1, &refusal, Parcel::passing(now, 0));
+            self.port.refuse(now, 1, RefusalReason::UnsupportedVersion);
         }
     }
 

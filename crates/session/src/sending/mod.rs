@@ -226,13 +226,7 @@ impl Sending {
         match port.send(now, &body(wire), parcel) {
             Ok(bytes) => {
                 // What is urgent waits for no window, but is under way like the rest.
-                let bytes = bytes as u64 + self.settings.headers.get();
-                let place = self.controller.sent(now, bytes, false);
-                self.live.record(now, bytes);
-                if self.settings.acknowledged {
-                    let place = (place, bytes as u32);
-                    self.outcomes.extend(self.tracker.sent(now, sequence, place, wire.created_ns, stream));
-                }
+                self.went(now, bytes as u64 + self.settings.headers.get(), false, Some(&wire));
                 true
             }
             Err(error) => {
@@ -241,6 +235,21 @@ impl Sending {
                 false
             }
         }
+    }
+
+    /// The transport took a frame of so many bytes, which could wait or not: a state, or one of channels. Gives its place: all bytes
+    /// sent with it.
+    fn went(&mut self, now: Time, bytes: u64, can_wait: bool, state: Option<&Wire>) -> u64 {
+        let place = self.controller.sent(now, bytes, can_wait);
+        if !can_wait {
+            self.live.record(now, bytes);
+        }
+        if let Some(state) = state.filter(|_| self.settings.acknowledged) {
+            let sent = (place, bytes as u32);
+            let pushed_out = self.tracker.sent(now, state.sequence, sent, state.created_ns, state.stream);
+            self.outcomes.extend(pushed_out);
+        }
+        place
     }
 
     /// Sends what channels have ready, most urgent first.
@@ -285,13 +294,12 @@ impl Sending {
                 let bytes = length as u64 + self.settings.headers.get();
                 if ready.live {
                     self.controller.made(now, bytes);
-                    self.live.record(now, bytes);
                 } else if let Some(rate) = self.carried(port.transport.send_rate()) {
                     let at_once = Duration::from_secs_f64(AT_ONCE / rate);
                     let takes = Duration::from_secs_f64(bytes as f64 / rate);
                     self.next_carried = self.next_carried.max(now - at_once) + takes;
                 }
-                let place = self.controller.sent(now, bytes, !ready.live);
+                let place = self.went(now, bytes, !ready.live, None);
                 if let Some(rate) = self.settings.channel_rate.filter(|_| ready.media > 0 || !ready.live) {
                     let capped = if ready.live { ready.media } else { bytes };
                     self.next_capped = self.next_capped.max(now) + rate.time_for(Bytes::new(capped));
@@ -379,11 +387,14 @@ impl Sending {
         self.channels.handle(now, header, header.pieces(frame), stamp)
     }
 
+    /// Was a state sent so long ago, of which nothing was heard yet?
+    pub(crate) fn is_overdue(&self, now: Time, patience: Duration) -> bool {
+        self.tracker.is_overdue(now, patience)
+    }
+
     /// What is overdue by so much is lost.
     pub(crate) fn give_up(&mut self, now: Time, patience: Duration) {
-        if self.tracker.is_overdue(now, patience) {
-            self.outcomes.extend(std::iter::from_fn(|| self.tracker.give_up(now, patience)));
-        }
+        self.outcomes.extend(std::iter::from_fn(|| self.tracker.give_up(now, patience)));
     }
 
     /// What became of states that were sent.

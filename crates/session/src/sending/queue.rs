@@ -61,6 +61,7 @@ impl StateQueue {
         self.waiting.len()
     }
 
+    #[inline]
     pub(crate) fn push(&mut self, item: QueuedState, drops: &mut Vec<Dropped>) {
         if self.waiting.len() >= self.capacity
             && let Some(oldest) = self.waiting.pop_front()

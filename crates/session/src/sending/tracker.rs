@@ -99,7 +99,11 @@ impl Tracker {
         // As far as the echo tells: µs modulo 2¹⁶.
         let echo = |nanos: u64| (nanos / 1_000) as u16;
         match slot.filter(|slot| slot.is(sequence) && echo(slot.created_ns) == echo(created_ns)) {
-            Some(slot) => Some((slot.sent, slot.acknowledge())),
+            Some(slot) => {
+                let known = (slot.sent, slot.acknowledge());
+                self.forget_known();
+                Some(known)
+            }
             None => {
                 self.unmatched += 1;
                 None
@@ -110,13 +114,24 @@ impl Tracker {
     /// An acknowledgement says that this one arrived too, without a time.
     pub(crate) fn seen(&mut self, sequence: u64) -> Option<Outcome> {
         let slot = self.slots.get_mut((sequence % REMEMBERED) as usize);
-        slot.filter(|slot| slot.is(sequence)).and_then(Slot::acknowledge)
+        let outcome = slot.filter(|slot| slot.is(sequence)).and_then(Slot::acknowledge)?;
+        self.forget_known();
+        Some(outcome)
+    }
+
+    /// The oldest of which it is known what became of them wait for nothing any more.
+    fn forget_known(&mut self) {
+        while let Some((sequence, _)) = self.waiting.front()
+            && !self.slots[(sequence % REMEMBERED) as usize].waits(*sequence)
+        {
+            self.waiting.pop_front();
+        }
     }
 
     /// A state that never left: the transport dropped it.
     pub(crate) fn dropped(&mut self, sequence: u64) -> Option<u8> {
         let slot = self.slots.get_mut((sequence % REMEMBERED) as usize)?;
-        let slot = (slot.is(sequence) && slot.fate == Fate::Waiting).then_some(slot)?;
+        let slot = slot.waits(sequence).then_some(slot)?;
         slot.fate = Fate::Unknown;
         Some(slot.stream)
     }
@@ -126,7 +141,7 @@ impl Tracker {
         while self.is_overdue(now, after) {
             let (sequence, _) = self.waiting.pop_front()?;
             let slot = &mut self.slots[(sequence % REMEMBERED) as usize];
-            if slot.is(sequence) && slot.fate == Fate::Waiting {
+            if slot.waits(sequence) {
                 slot.fate = Fate::GivenUp;
                 return Some(slot.outcome(false));
             }
@@ -143,6 +158,11 @@ impl Tracker {
 impl Slot {
     fn is(&self, sequence: u64) -> bool {
         self.fate != Fate::Unknown && self.sequence == sequence
+    }
+
+    /// Is it this one, and is not known what became of it?
+    fn waits(&self, sequence: u64) -> bool {
+        self.fate == Fate::Waiting && self.sequence == sequence
     }
 
     fn acknowledge(&mut self) -> Option<Outcome> {
@@ -190,6 +210,17 @@ mod tests {
         assert_eq!(tracker.give_up(at(12), timeout), None, "2 arrived, 3 may yet");
         let (_, outcome) = tracker.acknowledged(1, 1).unwrap();
         assert!(outcome.is_some_and(|outcome| outcome.late && outcome.delivered));
+    }
+
+    #[test]
+    fn nothing_is_overdue_that_was_acknowledged() {
+        let mut tracker = Tracker::new();
+        let timeout = Duration::from_millis(10);
+        (1..=4).for_each(|n| assert_eq!(tracker.sent(at(n), n, (n, 1), n, 2), None));
+        assert!(tracker.seen(2).is_some() && tracker.is_overdue(at(12), timeout), "1 was sent before");
+        assert!(tracker.acknowledged(1, 1).is_some() && !tracker.is_overdue(at(12), timeout));
+        assert!(tracker.is_overdue(at(13), timeout));
+        assert_eq!(tracker.give_up(at(13), timeout).map(|outcome| outcome.sent), Some(at(3)));
     }
 
     #[test]

@@ -20,12 +20,6 @@ impl Cbr {
     pub fn new(rate: Bitrate, packet: Bytes) -> Self {
         Self { rate, packet, at: Time::ZERO, rest: 0 }
     }
-
-    /// The first packet leaves after `phase`.
-    pub fn with_phase(mut self, phase: Duration) -> Self {
-        self.at = Time::ZERO + phase;
-        self
-    }
 }
 
 impl Pattern for Cbr {

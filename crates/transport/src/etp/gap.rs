@@ -48,11 +48,6 @@ impl<T: Transport> Gap<T> {
         &self.inner
     }
 
-    /// The transport below, for what the contract does not offer.
-    pub fn inner_mut(&mut self) -> &mut T {
-        &mut self.inner
-    }
-
     /// What the gap cost.
     pub fn sampling(&self) -> Sampling {
         self.gate.sampling()

@@ -251,11 +251,6 @@ impl<T: Transport> Sealed<T> {
         &self.inner
     }
 
-    /// The same, to be set up or driven by whoever owns its socket.
-    pub fn inner_mut(&mut self) -> &mut T {
-        &mut self.inner
-    }
-
     /// Who is at the other end, once that is proven.
     pub fn peer(&self) -> Option<Fingerprint> {
         self.peer.filter(|_| self.is_open())

@@ -63,11 +63,6 @@ impl TransportKind {
         }
     }
 
-    /// Can it repeat what was lost?
-    pub const fn is_reliable(self) -> bool {
-        matches!(self, Self::Quic | Self::Tcp | Self::Sctp | Self::Mtip | Self::Mpquic | Self::Mptcp)
-    }
-
     /// Does it use several paths at once?
     pub const fn is_multipath(self) -> bool {
         matches!(self, Self::Mtip | Self::Mpquic | Self::Mptcp | Self::EveryPath)

@@ -1,7 +1,7 @@
 //! Motion and force.
 
 use super::report::Ack;
-use super::{Error, codes, floats_at, u16_at, u32_at};
+use super::{Error, HEADER_LEN, codes, floats_at, u16_at, u32_at};
 
 codes! {
     /// How urgent a state is (Clerix 2025): in which of the queues it waits and what it overtakes.
@@ -153,22 +153,22 @@ impl State {
     /// When `stream` is more than 3, which two bits do not hold.
     pub(super) fn emit(&self, buffer: &mut Vec<u8>) {
         assert!(self.stream <= 3, "a session has four streams");
-        buffer.extend_from_slice(&(self.sequence as u32).to_be_bytes());
-        buffer.extend_from_slice(&((self.created_ns / 1_000) as u32).to_be_bytes());
-        let waited = self.waited_us / WAITED_UNIT_US;
-        buffer.extend_from_slice(&(waited.min(u32::from(u16::MAX)) as u16).to_be_bytes());
         let locked = if self.locked { LOCKED } else { 0 };
         let enabling = if self.enabling { ENABLING } else { 0 };
         let energy = if self.energy.is_some() { ENERGY } else { 0 };
-        buffer.extend_from_slice(&[self.priority.code() | self.stream << 2 | locked | enabling | energy]);
-        buffer.extend_from_slice(&self.gripper.to_be_bytes());
-        let numbers =
-            self.position.iter().chain(&self.orientation_wxyz).chain(&self.velocity).chain(&self.force);
-        let mut bytes = [0; LEN - field::POSITION];
-        for (bytes, number) in bytes.chunks_exact_mut(4).zip(numbers) {
-            bytes.copy_from_slice(&number.to_be_bytes());
-        }
-        buffer.extend_from_slice(&bytes);
+        let waited = (self.waited_us / WAITED_UNIT_US).min(u16::MAX.into()) as u16;
+        let mut bytes = [0; LEN];
+        let mut put = |at: usize, field: &[u8]| bytes[at..at + field.len()].copy_from_slice(field);
+        put(field::SEQUENCE, &(self.sequence as u32).to_be_bytes());
+        put(field::CREATED, &((self.created_ns / 1_000) as u32).to_be_bytes());
+        put(field::WAITED, &waited.to_be_bytes());
+        put(field::FLAGS, &[self.priority.code() | self.stream << 2 | locked | enabling | energy]);
+        put(field::GRIPPER, &self.gripper.to_be_bytes());
+        put(field::POSITION, self.position.map(f32::to_be_bytes).as_flattened());
+        put(field::ORIENTATION, self.orientation_wxyz.map(f32::to_be_bytes).as_flattened());
+        put(field::VELOCITY, self.velocity.map(f32::to_be_bytes).as_flattened());
+        put(field::FORCE, self.force.map(f32::to_be_bytes).as_flattened());
+        buffer.extend_from_slice(&bytes[HEADER_LEN..]);
     }
 }
 

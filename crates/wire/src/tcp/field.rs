@@ -7,7 +7,6 @@ pub(super) const ACKNOWLEDGEMENT: usize = 8;
 pub(super) const DATA_OFFSET: usize = 12;
 pub(super) const FLAGS: usize = 13;
 pub(super) const WINDOW: usize = 14;
-pub(super) const CHECKSUM: usize = 16;
 pub(super) const URGENT: usize = 18;
 
 pub(super) fn u16_at(bytes: &[u8], at: usize) -> u16 {

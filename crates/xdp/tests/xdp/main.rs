@@ -2,6 +2,8 @@
 #![cfg_attr(test, expect(clippy::disallowed_methods, reason = "real packets take real time"))]
 
 #[cfg(test)]
+mod classify;
+#[cfg(test)]
 mod frames;
 #[cfg(test)]
 mod twin;

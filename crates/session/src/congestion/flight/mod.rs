@@ -224,6 +224,7 @@ impl Flight {
         self.window.is_none() && !self.is_quiet || self.is_its_turn(now)
     }
 
+    #[cold]
     fn is_its_turn(&mut self, now: Time) -> bool {
         let admitted = self.apart().is_none_or(|apart| now >= self.last + apart);
         self.round.limited |= !admitted;
