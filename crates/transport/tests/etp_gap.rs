@@ -487,7 +487,8 @@ proptest! {
                 priority: Priority(priority),
                 reliability: if must_arrive { Reliability::Reliable } else { Reliability::Unreliable },
                 tag: taken,
-                series: None,
+                wanted: None,
+            series: None,
             };
             taken += u64::from(etp.send(now, message).is_ok());
             let mut buffer = Vec::new();
