@@ -2,7 +2,7 @@
 
 use taut_control::{
     Law, Message, Motion as Moved, OperatorEnd, OperatorOutput, Player, PlayerCounts, RobotEnd, RobotOutput,
-    Servo, Surroundings, Vector,
+    Servo, Surroundings, Vector, lasts,
 };
 use taut_core::{Bitrate, Duration, HoldTarget, Time};
 use taut_session::motion::{self, Guard, Motion};
@@ -23,6 +23,7 @@ pub struct CoupledHand<D> {
     player: Player<Message>,
     /// Of what the robot says, when it is played.
     max_age: Duration,
+    lasts: Option<Duration>,
 }
 
 /// An arm and its end of a law: the operator's must be of the same. A [passive](Law::is_passive) one says energy with every state, and is stopped by states that say none.
@@ -42,6 +43,7 @@ pub struct CoupledArm<D> {
     /// Whose signals the law goes by.
     played: Option<State>,
     measured: Option<Surroundings>,
+    lasts: Option<Duration>,
     failure: Option<DeviceFailure>,
 }
 
@@ -53,6 +55,7 @@ impl<D: OperatorDevice> CoupledHand<D> {
             end: OperatorEnd::new(law, servo, period).limit_force(limit),
             player: Player::new(AT_ONCE, period),
             max_age: Duration::MAX,
+            lasts: None,
             period,
             missed: 0,
         }
@@ -66,6 +69,12 @@ impl<D: OperatorDevice> CoupledHand<D> {
 }
 
 impl<D> CoupledHand<D> {
+    /// How long this end may go on until its reserve is spent ([`lasts`]), as of the latest period; `None` where the law has none, and while nothing fresh is known
+    /// of the robot.
+    pub const fn lasts(&self) -> Option<Duration> {
+        self.lasts
+    }
+
     /// What became of what the robot said.
     pub const fn counts(&self) -> PlayerCounts {
         self.player.counts()
@@ -85,6 +94,7 @@ impl<D: RobotDevice> CoupledArm<D> {
             player: Player::new(AT_ONCE, period),
             played: None,
             measured: None,
+            lasts: None,
             failure: None,
         }
     }
@@ -100,7 +110,7 @@ impl<D: RobotDevice> CoupledArm<D> {
     fn begin_again(&mut self) {
         self.end.begin_again();
         self.player.clear();
-        self.played = None;
+        (self.played, self.lasts) = (None, None);
     }
 
     /// To the reference, for as long as the newest set point allows.
@@ -120,10 +130,13 @@ impl<D: RobotDevice> CoupledArm<D> {
             allowed = bound(guard, now, asked);
             allowed
         });
-        let Some(RobotOutput { reference, message, .. }) = output else {
+        let Some(output) = output else {
             self.refuse("what it measures is no finite number");
             return None;
         };
+        let law = self.end.law();
+        self.lasts = (self.end.leads() && law.is_passive()).then(|| lasts(output.reserve, &output.port()));
+        let RobotOutput { reference, message, .. } = output;
         if !self.end.leads() {
             self.guard.enable(now);
         } else if allowed.is_some_and(|allowed| allowed != reference) {
@@ -147,6 +160,11 @@ impl<D: RobotDevice> CoupledArm<D> {
             self.device.stop(StopCause::Device);
             self.failure = Some(DeviceFailure::Stopped(why.to_owned()));
         }
+    }
+
+    /// How long this end may go on until its reserve is spent ([`lasts`]), as of the latest period; `None` where the law has none, and while the arm is not led.
+    pub const fn lasts(&self) -> Option<Duration> {
+        self.lasts
     }
 
     /// The device.
@@ -187,11 +205,13 @@ impl<D: OperatorDevice> OperatorDevice for CoupledHand<D> {
         let Sample { state, reading } = self.device.sample(now)?;
         let hand = moved(&state);
         self.end.missed(std::mem::take(&mut self.missed), &hand);
-        let Some(OperatorOutput { force, message, .. }) = self.end.step(&hand) else {
+        let Some(OperatorOutput { force, message, port, reserve }) = self.end.step(&hand) else {
             // What is no finite number the session does not send.
+            self.lasts = None;
             self.device.lost();
             return Some(Sample { state, reading });
         };
+        self.lasts = self.end.law().is_passive().then(|| lasts(reserve, &port));
         self.device.feel(now, &State { force: single(&force), ..state });
         let energy = self.end.law().is_passive().then_some(message.energy);
         Some(Sample { state: State { force: single(&force), energy, ..state }, reading })
@@ -217,6 +237,7 @@ impl<D: OperatorDevice> OperatorDevice for CoupledHand<D> {
     }
     fn lost(&mut self) {
         self.end.lost();
+        self.lasts = None;
         self.player.clear();
         self.device.lost();
     }

@@ -81,6 +81,8 @@ pub struct Message {
     pub created: Time,
     /// The age at which it is worthless. `None`: never.
     pub deadline: Option<Duration>,
+    /// The age at which it is to be there, as far as paths and copies are chosen by that; one that comes later is not late. `None`: `deadline`.
+    pub wanted: Option<Duration>,
     /// How urgent.
     pub priority: Priority,
     /// Which logical stream it belongs to.

@@ -57,6 +57,7 @@ fn settings(teleop: &Teleop) -> Option<(&'static str, String)> {
         Teleop { stops, .. } if !stops.is_empty() => ("stops", button),
         Teleop { resumes, .. } if !resumes.is_empty() => ("resumes", button),
         Teleop { resume_after: Some(_), .. } => ("resume_after", button),
+        Teleop { wanted: Some(_), .. } => ("wanted", "is of simulations only"),
         _ => return None,
     };
     Some((key, message.to_owned()))

@@ -34,14 +34,17 @@ impl Axis {
     }
 
     /// With a little room beyond both ends, so that no symbol is cut there.
-    pub(super) fn with_margin(mut self) -> Self {
-        /// Of the length.
-        const MARGIN: f64 = 0.025;
+    pub(super) fn with_margin(self) -> Self {
+        self.with_margin_of(0.025)
+    }
+
+    /// The same of an axis that is short for its symbols: so much of its length.
+    pub(super) fn with_margin_of(mut self, share: f64) -> Self {
         if self.log {
-            let factor = libm::pow(self.hi / self.lo, MARGIN);
+            let factor = libm::pow(self.hi / self.lo, share);
             (self.lo, self.hi) = (self.lo / factor, self.hi * factor);
         } else {
-            let margin = MARGIN * (self.hi - self.lo);
+            let margin = share * (self.hi - self.lo);
             (self.lo, self.hi) = (self.lo - margin, self.hi + margin);
         }
         self
@@ -95,6 +98,15 @@ impl Axis {
     pub(super) fn places(label: &str, names: &[String]) -> Self {
         let ticks = names.iter().enumerate().map(|(i, name)| (i as f64, name.clone())).collect();
         Self { label: label.to_owned(), ticks, lo: -0.5, hi: names.len().max(1) as f64 - 0.5, log: false }
+    }
+
+    /// With ticks at these values, ascending, where they are few enough.
+    pub(super) fn with_ticks_at(mut self, values: &[f64]) -> Self {
+        const MOST: usize = 12;
+        if values.len() <= MOST {
+            self.ticks = values.iter().map(|value| (*value, number(*value, 4))).collect();
+        }
+        self
     }
 
     /// Where `value` lies between the ends of the axis, 0 to 1; outside when it is outside.

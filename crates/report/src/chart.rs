@@ -6,14 +6,17 @@ use std::fmt::Write as _;
 
 use super::axis::Axis;
 use super::format::{coordinate, escape, symbol_svg};
+use super::legend::{Legend, Swatch};
 
 /// Width of a figure, in user units: half a page on a screen, a column of a paper, all of a phone.
-const WIDTH: f64 = 540.0;
+pub(super) const WIDTH: f64 = 540.0;
 /// Width of one that is a third of a page.
 const NARROW: f64 = 350.0;
-const TOP: f64 = 10.0;
+pub(super) const TOP: f64 = 10.0;
 const BOTTOM: f64 = 46.0;
-const LEGEND_ROW: f64 = 19.0;
+pub(super) const LEGEND_ROW: f64 = 19.0;
+/// Between a plot and the figure below it that has the axis of both.
+const APART: f64 = 5.0;
 /// Mean width of a character, generous because fonts differ and small screens enlarge them.
 const CHARACTER: f64 = 7.8;
 /// Distance of two labels' baselines at which they do not touch.
@@ -31,7 +34,7 @@ pub(super) struct Ink(pub(super) usize);
 impl Ink {
     const COLOURS: usize = 6;
 
-    fn class(self) -> String {
+    pub(super) fn class(self) -> String {
         let colour = self.0 % Self::COLOURS;
         match self.0 / Self::COLOURS % 3 {
             0 => format!("s{colour}"),
@@ -83,13 +86,6 @@ enum Mark {
     Point(Ink, Shape, f64, f64, String),
 }
 
-enum Swatch {
-    Line(Ink),
-    Band(Ink),
-    Point(Ink, Shape),
-    Span,
-}
-
 /// One figure.
 pub(super) struct Chart {
     label: String,
@@ -97,8 +93,10 @@ pub(super) struct Chart {
     y: Axis,
     width: f64,
     height: f64,
+    /// Room below the plot.
+    bottom: f64,
     marks: Vec<Mark>,
-    legend: Vec<(Swatch, String)>,
+    legend: Legend,
     beside: Vec<(f64, Rule, String)>,
     /// Room to the left and to the right at least.
     least: (f64, f64),
@@ -107,16 +105,16 @@ pub(super) struct Chart {
 impl Chart {
     /// An empty one; `label` says what it shows to who cannot see it.
     pub(super) fn new(label: &str, x: Axis, y: Axis) -> Self {
-        let (marks, legend, beside) = (Vec::new(), Vec::new(), Vec::new());
         Self {
             label: label.to_owned(),
             x,
             y,
             width: WIDTH,
             height: 210.0,
-            marks,
-            legend,
-            beside,
+            bottom: BOTTOM,
+            marks: Vec::new(),
+            legend: Legend::default(),
+            beside: Vec::new(),
             least: (0.0, 0.0),
         }
     }
@@ -130,6 +128,13 @@ impl Chart {
     /// Height of the area between the axes, in user units.
     pub(super) fn set_height(&mut self, height: f64) {
         self.height = height;
+    }
+
+    /// Its horizontal axis is that of a figure right below: no ticks and no label.
+    pub(super) fn share_x_below(&mut self) {
+        self.x.label.clear();
+        self.x.ticks.iter_mut().for_each(|(_, text)| text.clear());
+        self.bottom = APART;
     }
 
     /// As one of three in a row of the page.
@@ -189,49 +194,50 @@ impl Chart {
 
     /// Explains a line.
     pub(super) fn legend_line(&mut self, ink: Ink, text: &str) {
-        self.legend.push((Swatch::Line(ink), text.to_owned()));
+        self.legend.push(Swatch::Line(ink), text);
     }
 
     /// Explains a band.
     pub(super) fn legend_band(&mut self, ink: Ink, text: &str) {
-        self.legend.push((Swatch::Band(ink), text.to_owned()));
+        self.legend.push(Swatch::Band(ink), text);
     }
 
     /// Explains a symbol.
     pub(super) fn legend_point(&mut self, ink: Ink, shape: Shape, text: &str) {
-        self.legend.push((Swatch::Point(ink, shape), text.to_owned()));
+        self.legend.push(Swatch::Point(ink, shape), text);
     }
 
     /// Explains the shading.
     pub(super) fn legend_span(&mut self, text: &str) {
-        self.legend.push((Swatch::Span, text.to_owned()));
+        self.legend.push(Swatch::Span, text);
     }
 
     /// The SVG element; its style comes from the page that it stands in.
     pub(super) fn inline(&self) -> String {
-        self.svg("")
+        self.svg("").0
     }
 
     /// The SVG as a file of its own, with its style and a background.
     pub(super) fn standalone(&self) -> String {
-        self.svg(&format!("<style>{STYLE}</style><rect class=\"paper\" width=\"100%\" height=\"100%\"/>"))
+        self.svg(&in_a_file()).0
     }
 
-    fn svg(&self, before: &str) -> String {
-        let mut legend = String::new();
+    /// The SVG element, in which `before` comes first, and its height; its width is [`WIDTH`] but where it is narrow.
+    pub(super) fn svg(&self, before: &str) -> (String, f64) {
         let left = self.left();
-        let rows = self.write_legend(&mut legend, left);
+        let (legend, rows) = self.legend.svg(left, self.width, TOP + 4.0);
         let frame = Frame {
             left,
             top: TOP + rows as f64 * LEGEND_ROW,
             width: (self.width - left - self.right()).max(60.0),
             height: self.height,
         };
+        let tall = frame.top + frame.height + self.bottom;
         let mut svg = format!(
             "{BEGINS} viewBox=\"0 0 {} {}\" role=\"img\" \
              aria-label=\"{}\">{before}{legend}",
             coordinate(self.width),
-            coordinate(frame.top + frame.height + BOTTOM),
+            coordinate(tall),
             escape(&self.label),
         );
         self.write_grid(&mut svg, &frame);
@@ -248,7 +254,7 @@ impl Chart {
         svg.push_str("</svg>");
         self.write_beside(&mut svg, &frame);
         svg.push_str("</svg>\n");
-        svg
+        (svg, tall)
     }
 
     /// Room for the ticks' texts and, if there is one, the axis label.
@@ -272,42 +278,6 @@ impl Chart {
             .iter()
             .map(|(_, _, label)| text_width(label) + 8.0)
             .fold(last.max(18.0).max(self.least.1), f64::max)
-    }
-
-    /// Lays the entries out from left to right in as many rows as they need, and says how many.
-    fn write_legend(&self, svg: &mut String, left: f64) -> usize {
-        let (mut x, mut row) = (left, 0);
-        for (swatch, text) in &self.legend {
-            let width = 28.0 + text_width(text) + 14.0;
-            if x + width > self.width && x > left {
-                (x, row) = (left, row + 1);
-            }
-            let y = TOP + 4.0 + f64::from(row) * LEGEND_ROW;
-            let (from, to, middle) = (coordinate(x), coordinate(x + 22.0), coordinate(y));
-            let _ = match swatch {
-                Swatch::Line(ink) => {
-                    write!(svg, "<path class=\"line {}\" d=\"M{from} {middle}H{to}\"/>", ink.class())
-                }
-                Swatch::Band(ink) => {
-                    write!(
-                        svg,
-                        "<path class=\"band {}\" d=\"M{from} {middle}m0-5H{to}v10H{from}z\"/>",
-                        ink.class()
-                    )
-                }
-                Swatch::Span => {
-                    write!(svg, "<path class=\"span\" d=\"M{from} {middle}m0-5H{to}v10H{from}z\"/>")
-                }
-                Swatch::Point(ink, shape) => {
-                    svg.push_str(&symbol(*ink, *shape, x + 11.0, y, ""));
-                    Ok(())
-                }
-            };
-            let (at, base) = (coordinate(x + 28.0), coordinate(y + 4.5));
-            let _ = write!(svg, "<text x=\"{at}\" y=\"{base}\">{}</text>", symbol_svg(&shortened(text)));
-            x += width;
-        }
-        if self.legend.is_empty() { 0 } else { row as usize + 1 }
     }
 
     fn write_grid(&self, svg: &mut String, frame: &Frame) {
@@ -439,6 +409,11 @@ impl Chart {
     }
 }
 
+/// What comes first in a figure that is a file of its own.
+pub(super) fn in_a_file() -> String {
+    format!("<style>{STYLE}</style><rect class=\"paper\" width=\"100%\" height=\"100%\"/>")
+}
+
 /// The area between the axes.
 struct Frame {
     left: f64,
@@ -457,7 +432,7 @@ impl Frame {
     }
 }
 
-fn symbol(ink: Ink, shape: Shape, x: f64, y: f64, tip: &str) -> String {
+pub(super) fn symbol(ink: Ink, shape: Shape, x: f64, y: f64, tip: &str) -> String {
     let (class, centre) = (ink.class(), format!("M{} {}", coordinate(x), coordinate(y)));
     let (kind, outline) = match shape {
         Shape::Disc => ("disc", "m-4.5 0a4.5 4.5 0 1 0 9 0a4.5 4.5 0 1 0-9 0z"),
@@ -468,12 +443,12 @@ fn symbol(ink: Ink, shape: Shape, x: f64, y: f64, tip: &str) -> String {
     format!("<path class=\"{kind} {class}\" d=\"{centre}{outline}\">{title}</path>")
 }
 
-fn text_width(text: &str) -> f64 {
+pub(super) fn text_width(text: &str) -> f64 {
     shortened(text).chars().count() as f64 * CHARACTER
 }
 
 /// At most what leaves room for the data.
-fn shortened(text: &str) -> String {
+pub(super) fn shortened(text: &str) -> String {
     const LONGEST: usize = 30;
     if text.chars().count() <= LONGEST {
         return text.to_owned();

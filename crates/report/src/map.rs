@@ -5,52 +5,77 @@ use std::fmt::Write as _;
 use super::axis::Axis;
 use super::chart::{Chart, Ink, Shape};
 use super::format::{law, number, optional};
+use super::legend::{Legend, Swatch};
+use super::panels::Panels;
 use taut_qos::rendering::Critical;
 
 use super::result::{MapGrip, MapPoint, MapResult};
 
-/// A line for each law and loss: the stiffest wall that is calm in every grip, over the round trip; beside position–force what theory says. Where less is felt
-/// than is calm, a mark at the stiffest that is felt, or at the lower edge.
+/// Between the axes of one law.
+const HEIGHT: f64 = 66.0;
+/// Of that, above and below, for marks at the edges.
+const MARGIN: f64 = 0.09;
+
+/// A panel for each law and loss, one below the other: over the round trip the walls that are calm, darker those that are felt by half as well. A disc is the
+/// stiffest that is calm, a cross says that none is; beside position–force stands what theory says.
 pub(super) fn figure(map: &MapResult) -> String {
+    let mut rtts: Vec<f64> = map.points.iter().map(|point| point.rtt_ms).collect();
+    rtts.sort_by(f64::total_cmp);
+    rtts.dedup();
+    let mut legend = Legend::default();
+    legend.push(Swatch::Bands(GREY), "calm and felt by half");
+    legend.push(Swatch::Band(GREY), "calm, felt less");
+    legend.push(Swatch::Point(GREY, Shape::Disc), "stiffest that is calm");
+    if map.points.iter().any(|point| point.calm_to_n_m.is_none() && point.grips.iter().any(MapGrip::presses))
+    {
+        legend.push(Swatch::Point(GREY, Shape::Cross), "none is");
+    }
+    if map.points.iter().any(|point| theory(point).is_some()) {
+        legend.push(Swatch::Point(GREY, Shape::Diamond), "by theory");
+    }
+    let lines = map.points.chunk_by(is_one_line).enumerate();
+    let charts = lines.map(|(number, line)| panel(map, &rtts, Ink(number), line)).collect();
+    let label = "the walls that stay calm, and that are felt, over the round trip, by control law".to_owned();
+    Panels { label, legend, charts }.standalone()
+}
+
+/// Of no law.
+const GREY: Ink = Ink(5);
+
+fn panel(map: &MapResult, rtts: &[f64], ink: Ink, line: &[MapPoint]) -> Chart {
     let [softest, stiffest] = map.range_n_m;
-    let rtts = || map.points.iter().map(|point| point.rtt_ms);
-    let x = Axis::log("round trip, ms", rtts().fold(f64::INFINITY, f64::min), rtts().fold(1.0, f64::max));
-    let y = Axis::log("wall, N/m", softest, stiffest);
-    let mut chart =
-        Chart::new("the stiffest wall that stays calm, over the round trip, by control law", x, y);
-    chart.set_height(300.0);
-    let (mut has_theory, mut has_unfelt) = (false, false);
-    for (number, line) in map.points.chunk_by(is_one_line).enumerate() {
-        let ink = Ink(number);
-        let name = name(&line[0]);
-        let place = |point: &MapPoint| Some((point.rtt_ms, point.calm_to_n_m?));
-        chart.legend_line(ink, &name);
-        chart.line(ink, &name, line.iter().filter_map(place).collect());
-        for point in line {
-            if let Some((rtt, calm)) = place(point) {
-                let tip = format!("{name}: {} at {rtt} ms", told(point, map));
-                if point.felt_to_n_m < point.calm_to_n_m {
-                    has_unfelt = true;
-                    let felt = point.felt_to_n_m.unwrap_or(softest);
-                    chart.point(ink, Shape::Cross, rtt, felt, tip.clone());
-                }
-                chart.point(ink, Shape::Disc, rtt, calm, tip);
-            }
-            let theory = point.grips.iter().filter_map(|grip| grip.theory_n_m).reduce(f64::min);
-            if let Some(theory) = theory {
-                has_theory = true;
-                chart.point(ink, Shape::Diamond, point.rtt_ms, theory, format!("theory: {theory:.0} N/m"));
-            }
+    let [first, last] = [rtts.first(), rtts.last()].map(|rtt| rtt.copied().unwrap_or(1.0));
+    let x = Axis::log("round trip, ms", first, last).with_ticks_at(rtts).with_margin();
+    let y = Axis::log("wall, N/m", softest, stiffest).with_margin_of(MARGIN);
+    let name = name(&line[0]);
+    let mut chart = Chart::new(&name, x, y);
+    chart.set_height(HEIGHT);
+    chart.legend_line(ink, &name);
+    let up_to = |of: fn(&MapPoint) -> Option<f64>| {
+        line.iter().map(|point| (point.rtt_ms, softest, of(point).unwrap_or(softest))).collect()
+    };
+    chart.band(ink, up_to(|point| point.calm_to_n_m));
+    chart.band(ink, up_to(|point| point.felt_to_n_m));
+    chart.line(
+        ink,
+        &name,
+        line.iter().map(|point| (point.rtt_ms, point.calm_to_n_m.unwrap_or(softest))).collect(),
+    );
+    for point in line.iter().filter(|point| point.grips.iter().any(MapGrip::presses)) {
+        let rtt = point.rtt_ms;
+        let shape = if point.calm_to_n_m.is_some() { Shape::Disc } else { Shape::Cross };
+        let tip = format!("{name}: {} at {rtt} ms", told(point, map));
+        chart.point(ink, shape, rtt, point.calm_to_n_m.unwrap_or(softest), tip);
+        if let Some(theory) = theory(point) {
+            chart.point(ink, Shape::Diamond, rtt, theory, format!("theory: {theory:.0} N/m"));
         }
     }
-    chart.legend_point(Ink(0), Shape::Disc, "calm");
-    if has_unfelt {
-        chart.legend_point(Ink(0), Shape::Cross, "felt by half, where that is less");
-    }
-    if has_theory {
-        chart.legend_point(Ink(0), Shape::Diamond, "margin of the delayed loop");
-    }
-    chart.standalone()
+    chart
+}
+
+/// Of the worst grip.
+fn theory(point: &MapPoint) -> Option<f64> {
+    point.grips.iter().filter_map(|grip| grip.theory_n_m).reduce(f64::min)
 }
 
 fn is_one_line(a: &MapPoint, b: &MapPoint) -> bool {
@@ -235,5 +260,44 @@ mod tests {
 | amplifier 2 ms | all, 20 to 80 not pressed | not pressed | – | – | – | – | – | – |
 ";
         assert_eq!(text(&map), expected);
+    }
+
+    #[test]
+    fn each_law_has_a_panel_of_its_own_where_nothing_is_cut() {
+        let of = |law: &str, rtt_ms, grip| MapPoint { law: law.to_owned(), ..point(None, rtt_ms, grip) };
+        let all = grip(Some(20_000.0), None, None);
+        let map = MapResult {
+            points: vec![
+                of("position_force", 4.0, grip(Some(800.0), Some(1_000.0), None)),
+                of("position_force", 40.0, grip(None, Some(20.0), None)),
+                of("wave", 4.0, all),
+                of("wave", 40.0, all),
+                of("tdpa", 4.0, all),
+                of("tdpa", 40.0, MapGrip { felt_to_n_m: None, ..all }),
+            ],
+            range_n_m: [20.0, 20_000.0],
+            damping_ns_m: 10.0,
+        };
+        let figure = figure(&map);
+        assert_eq!(figure.matches("class=\"plot\"").count(), 3);
+        let panels: Vec<&str> = figure.split("class=\"plot\"").skip(1).collect();
+        let count = |panel: &str, what: &str| panel.matches(what).count();
+        // Measured twice in each; at 40 ms no wall is calm by position–force.
+        assert_eq!([0, 1, 2].map(|i| count(panels[i], "class=\"disc ")), [1, 2, 2]);
+        assert_eq!(count(panels[0], "m-4.5-4.5l9 9m0-9l-9 9"), 1);
+        assert_eq!(count(panels[0], "m0-6l6 6l-6 6l-6-6z"), 2, "the margin");
+        // What is felt is darker: as much as is calm by waves, and less by time-domain passivity at 40 ms.
+        let bands = |panel: &str| -> Vec<String> {
+            let points = panel.split("<polygon").skip(1);
+            points
+                .map(|band| band.split("points=\"").nth(1).unwrap().split('"').next().unwrap().to_owned())
+                .collect()
+        };
+        assert_eq!(bands(panels[1])[0], bands(panels[1])[1]);
+        assert_ne!(bands(panels[2])[0], bands(panels[2])[1]);
+        // A disc of 4.5 at the upper edge lies within the plot.
+        let top = bands(panels[1])[0].split(&[' ', ','][..]).nth(1).unwrap().parse::<f64>().unwrap();
+        assert!(top >= 4.5, "{top}");
+        assert!(figure.contains("none is") && figure.contains("by theory"), "{figure}");
     }
 }

@@ -14,6 +14,7 @@ mod set;
 mod shape;
 mod teleop;
 mod validate;
+mod wanted;
 
 use std::fmt;
 use std::fs::File;
@@ -36,6 +37,7 @@ pub use shape::Shaping;
 pub use teleop::{
     ClockSpec, CodecSpec, CongestionSpec, Environment, Grip, OrderSpec, ProcessingSpec, Surface, Teleop,
 };
+pub use wanted::{ReserveOf, ReserveSpec, WantedSpec};
 
 /// What is wrong with a scenario: one line with the file, the line, the key and what is allowed.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -12,6 +12,7 @@ use super::law::{self, LawSpec};
 use super::plant::{self, ArmSpec, DeviceSpec};
 use super::schema::TransportSpec;
 use super::validate::{Checked, LONGEST, MOST_PATHS, check_transport, fault, vertex, within};
+use super::wanted::{self, WantedSpec};
 
 /// A teleoperation session between two vertices: the stack that is shipped, an operator's hand on a device at one end, an
 /// arm that touches something at the other. A scenario has this or `session`.
@@ -118,6 +119,9 @@ pub struct Teleop {
     /// `{ adaptive = { min = "0s", max = "100ms" } }`, every other law as it comes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub playout: Option<PlayoutSpec>,
+    /// At which age states and feedback are to be there, as far as MTIP chooses paths and copies by that. Without it, at their deadlines.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wanted: Option<WantedSpec>,
     /// When the operator presses the emergency stop.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Vec<String>")]
@@ -448,6 +452,7 @@ pub(super) fn check(teleop: &Teleop, vertices: &BTreeSet<String>) -> Checked {
         within(key(&format!("{name}.drift_ppm")), clock.drift_ppm, -1000.0, 1000.0)?;
     }
     law::check(teleop)?;
+    wanted::check(teleop)?;
     let Grip { mass, damping, stiffness } = teleop.grip;
     within(key("grip.mass"), mass, 0.01, 10.0)?;
     within(key("grip.damping"), damping, 0.1, 1000.0)?;

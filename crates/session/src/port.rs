@@ -177,6 +177,7 @@ impl<T: Transport> Port<T> {
             data,
             created: parcel.created,
             deadline: parcel.deadline,
+            wanted: None,
             priority,
             stream: StreamId(u16::from(parcel.stream)),
             reliability: parcel.reliability,

@@ -487,6 +487,7 @@ proptest! {
                 priority: Priority(priority),
                 reliability: if must_arrive { Reliability::Reliable } else { Reliability::Unreliable },
                 tag: taken,
+                wanted: None,
                 series: None,
             };
             taken += u64::from(etp.send(now, message).is_ok());

@@ -140,6 +140,7 @@ fn usrsctp_echoes_every_message_of_every_kind() {
             stream: StreamId(stream),
             reliability,
             tag: number,
+            wanted: None,
             series: None,
         };
         driver.sctp.send(created, message).expect("there is room");

@@ -5,11 +5,13 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use taut_agent::{Conversation, Refused, Trouble};
-use taut_core::{Address, Transport, is_one_of_several};
+use taut_core::{Address, Message, SendError, Time, Transport, passes_on};
 use taut_transport::mtip::ChoiceReport;
 use taut_transport::stack::Stack;
 
 use taut_report::result::FlowOwner;
+
+use super::teleop::{NO_STATE, Wanted};
 
 /// One flow of packets; its number is its place in the list of flows.
 #[derive(Clone, Debug)]
@@ -42,11 +44,18 @@ impl Counters {
 pub(super) struct Counted {
     stack: Stack,
     counters: Counters,
+    wanted: Option<Wanted>,
 }
 
 impl Counted {
     pub(super) fn new(stack: Stack, counters: Counters) -> Self {
-        Self { stack, counters }
+        Self { stack, counters, wanted: None }
+    }
+
+    /// States and feedback are wanted so soon.
+    pub(super) fn wanted(mut self, wanted: Option<Wanted>) -> Self {
+        self.wanted = wanted;
+        self
     }
 
     pub(super) fn stack(&self) -> &Stack {
@@ -75,7 +84,17 @@ impl Drop for Counted {
     }
 }
 
-is_one_of_several!(Counted);
+impl Transport for Counted {
+    fn send(&mut self, now: Time, mut message: Message) -> Result<(), SendError> {
+        if message.tag & NO_STATE == 0 {
+            message.wanted = self.wanted.as_ref().and_then(Wanted::age);
+        }
+        self.whichever_mut().send(now, message)
+    }
+    passes_on!(self, self.whichever_mut() => handle_input handle_timeout poll_transmit poll_event close);
+    passes_on!(self, self.whichever_mut() => add_path remove_path set_origin);
+    passes_on!(self, self.whichever() => poll_timeout uses_path round_trip send_rate);
+}
 
 /// As on sockets, but that nobody else asks for the robot.
 impl Conversation for Counted {
@@ -108,7 +127,7 @@ impl Conversation for Counted {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use taut_core::{Message, PathId, Time};
+    use taut_core::PathId;
     use taut_transport::stack::{Bare, EveryPath};
     use taut_transport::udp::UdpConfig;
 

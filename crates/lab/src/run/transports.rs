@@ -9,6 +9,7 @@ use taut_transport::tcp::{AckCounting, CongestionControl, Counting, FullAck, Rto
 
 use super::flows::{Counted, Counters};
 use super::inputs::RunError;
+use super::teleop::Wanted;
 use crate::scenario::{self, Congestion, TcpSpec};
 
 /// Bytes of an IPv4 and a TCP header without options.
@@ -119,6 +120,8 @@ pub(super) struct Stacks {
     pub(super) spec: StackSpec,
     pub(super) seed: Seed,
     pub(super) counters: Counters,
+    /// How soon states and feedback are to be at the other end.
+    pub(super) wanted: Option<Wanted>,
 }
 
 /// What carries what an end has to say.
@@ -135,7 +138,7 @@ impl Stacks {
         let stack = self.end.clone().stack(self.spec.clone(), self.seed)?;
         // Another one has other random numbers.
         self.end.life.push_str("/renewed");
-        Ok(Counted::new(stack, self.counters.clone()))
+        Ok(Counted::new(stack, self.counters.clone()).wanted(self.wanted.clone()))
     }
 
     /// The first of them, for packets of `flow` to the node of this address.

@@ -149,11 +149,11 @@ impl Mtip {
         }
     }
 
-    /// How long until the message is worthless. One without a deadline never is, however old it was when it came here: it is to be as
+    /// How long until the message is worthless, or until it is wanted there. One without a deadline never is, however old it was when it came here: it is to be as
     /// quick from now on as one that has the conversation's.
     fn budget(&self, now: Time, message: &Message) -> Duration {
         let left = |deadline: Duration| deadline.saturating_sub(now.saturating_since(message.created));
-        message.deadline.map_or(self.config.deadline, left)
+        message.wanted.or(message.deadline).map_or(self.config.deadline, left)
     }
 
     /// The next copy; its path.

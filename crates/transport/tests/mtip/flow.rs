@@ -379,3 +379,22 @@ fn goodbye_ends_both_and_silence_does_too() {
     let net = run(deadline().idle_timeout(ms(2_000)), ways);
     assert_eq!(net.count(SERVER, |event| *event == Event::Closed), 1);
 }
+
+#[test]
+fn what_is_wanted_before_an_answer_could_come_is_copied_at_once_and_is_not_late() {
+    let run = |wanted: Option<u64>, loss: f64| {
+        let mut ways = two();
+        ways.iter_mut().for_each(|way| way.loss = loss);
+        let mut net = Net::new(deadline(), ways);
+        net.run_until(at_ms(500));
+        net.commands(at_ms(500), ms(10), 1_000, ms(200));
+        net.messages.iter_mut().for_each(|message| message.wanted = wanted.map(ms));
+        net.run_until(at_ms(12_000));
+        net
+    };
+    // Nothing is heard of it for 9 ms and more.
+    let (soon, by_deadline) = (run(Some(7), 0.2), run(None, 0.2));
+    assert!(soon.copies() > 1.7 && by_deadline.copies() < 1.5, "{} {}", soon.copies(), by_deadline.copies());
+    // Sooner than either path is: it comes all the same.
+    assert_eq!(run(Some(3), 0.0).received().len(), 1_000);
+}

@@ -82,7 +82,7 @@ pub(crate) struct Net {
     /// How late it is this time.
     late: Duration,
     offers: BinaryHeap<Reverse<(Time, u64)>>,
-    messages: Vec<Message>,
+    pub(crate) messages: Vec<Message>,
     arrivals: BinaryHeap<Reverse<Arrival>>,
     count: u64,
     rng: Rng,

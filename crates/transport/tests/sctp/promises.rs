@@ -58,7 +58,7 @@ proptest! {
                         data, tag, created: net.now, deadline: deadline.map(|deadline| MS * deadline),
                         priority: Priority(priority), stream: StreamId(stream),
                         reliability: if reliable { Reliability::Reliable } else { Reliability::Unreliable },
-                        series: None,
+                        wanted: None, series: None,
                     };
                     if offer(&mut net, end, message.clone()).is_ok() {
                         sent.insert(tag, (end, message));

@@ -72,7 +72,7 @@ pub(super) fn add(
             life: String::new(),
             paths: commands.paths,
         };
-        let stacks = Stacks { end, spec, seed, counters: Counters::default() };
+        let stacks = Stacks { end, spec, seed, counters: Counters::default(), wanted: None };
         let carrier = stacks.carrier(other, FlowId(flows.len() as u32))?;
         let (owner, counters) = (FlowOwner::Commands(direction(side)), carrier.others.counters.clone());
         let name = name(side).to_owned();

@@ -98,7 +98,8 @@ impl OneEnd<'_> {
     fn node(self, other: Address, books: Books, inputs: &mut Inputs) -> Result<AgentNode, RunError> {
         let Self { session, scenario, seed, side, direction, counters } = self;
         let (end, spec) = (settings::media_end(side), settings::media(session));
-        let mut carrier = Stacks { end, spec, seed, counters }.carrier(other, FlowId(side as u32))?;
+        let mut carrier =
+            Stacks { end, spec, seed, counters, wanted: None }.carrier(other, FlowId(side as u32))?;
         carrier.peer.dscp = session.stream(direction).map_or(0, |stream| stream.dscp);
         let events = Events::default();
         let setup = Setup {

@@ -9,6 +9,7 @@ use taut_core::{Bitrate, Duration, Seed, Time};
 use taut_session::motion::Motion;
 use taut_session::{ChannelId, Direction, MotionLimits, RobotConfig, State, StopCause};
 
+use super::reserves::{Reserves, TellingArm, TellingHand};
 use crate::generator::Generators;
 use crate::hand::SimulatedHand;
 use crate::pace::Pace;
@@ -70,11 +71,12 @@ impl fmt::Debug for Devices {
 pub(super) struct Ends {
     devices: Devices,
     over: Over,
+    reserves: Reserves,
 }
 
 impl Ends {
-    pub(super) fn new(devices: Devices) -> Self {
-        Self { devices, over: Over::default() }
+    pub(super) fn new(devices: Devices, reserves: Reserves) -> Self {
+        Self { devices, over: Over::default(), reserves }
     }
 
     pub(super) fn clock(&self) -> RunClock {
@@ -89,7 +91,9 @@ impl Ends {
             None => (Box::new(SimulatedHand::of_run(teleop, seed)) as _, Generators::default()),
         };
         let device = match teleop.coupling() {
-            Some(law) => Box::new(settings::coupled_hand(teleop, law, device)) as _,
+            Some(law) => {
+                Box::new(TellingHand(settings::coupled_hand(teleop, law, device), self.reserves.clone())) as _
+            }
             None => device,
         };
         Hand { device, period, left, until, over, reading: 0, generators }
@@ -112,7 +116,8 @@ impl Ends {
         let device = match teleop.coupling() {
             Some(law) => {
                 let limits = self.devices.limits.unwrap_or_default();
-                Box::new(settings::coupled_arm(teleop, law, device, limits)) as _
+                let arm = settings::coupled_arm(teleop, law, device, limits);
+                Box::new(TellingArm(arm, self.reserves.clone())) as _
             }
             None => device,
         };

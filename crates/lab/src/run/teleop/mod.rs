@@ -16,6 +16,7 @@ pub(super) mod own;
 mod page;
 mod ports;
 mod record;
+mod reserves;
 mod wire;
 
 use std::cell::RefCell;
@@ -32,7 +33,9 @@ use self::notes::Scribe;
 use self::own::{OwnQueues, SharedQueues};
 use self::page::{Clocks, Onlooker, Page};
 use self::record::{Opening, Record, Shared};
+use self::reserves::Reserves;
 use self::wire::Life;
+pub(in crate::run) use self::wire::NO_STATE;
 use super::agent::{Events, Setup};
 use super::flows::{Counters, FlowInfo};
 use super::inputs::{Inputs, RunError};
@@ -50,6 +53,7 @@ pub(in crate::run) use self::calm::MOST_RIPPLE_PERCENT;
 pub(crate) use self::control::Control;
 pub use self::devices::{Devices, RunClock};
 pub use self::notes::Notes;
+pub(in crate::run) use self::reserves::Wanted;
 
 /// What is left of a session when its nodes are gone.
 pub(super) struct Session {
@@ -96,13 +100,15 @@ fn add_life(
         NodeClock { offset: clock.offset + life.later, ..clock }
     };
     let clocks = [clock("operator", teleop.operator_clock), clock("robot", teleop.robot_clock)];
-    let mut devices = Ends::new(devices);
+    let reserves = Reserves::default();
+    let mut devices = Ends::new(devices, reserves.clone());
     let mut nodes = Vec::new();
     for (side, own, address) in [(Side::Opens, clocks[0], robot), (Side::Waits, clocks[1], operator)] {
         let (carries, name) = (Carries::Session, &life.name);
         let end = End { carries, side, secure: teleop.secure, life: name.clone(), paths: teleop.paths };
         let counters = counters[side as usize].clone();
-        let stacks = Stacks { end, spec: wire::spec(teleop, side, life), seed, counters };
+        let wanted = teleop.wanted.map(|spec| Wanted { spec, side, reserves: reserves.clone() });
+        let stacks = Stacks { end, spec: wire::spec(teleop, side, life), seed, counters, wanted };
         let (book, events) = (Book::new(teleop, side, record.clone()), Events::default());
         let (scribe, clocks) = (Scribe::new(teleop, side), Clocks { own, operator: clocks[0] });
         let run = devices.clock();

@@ -48,7 +48,7 @@ pub(super) enum Seen {
 }
 
 /// In the tag of what is neither state nor feedback.
-const NO_STATE: u64 = 1 << 63;
+pub(in crate::run) const NO_STATE: u64 = 1 << 63;
 
 /// Reads a frame that arrived at this side by itself: whoever judges the session does not ask it.
 pub(super) fn read(codec: Codec, side: Side, data: &[u8], stream: u16) -> Option<Seen> {
