@@ -77,13 +77,15 @@ fn a_session_says_over_how_many_paths_it_goes_when_it_is_not_one() {
 fn what_is_wanted_sooner_costs_copies() {
     // An answer takes 10 ms.
     let bytes = |wanted: &str| {
-        let loses = r#"links.a.chain=[{ delay = "5ms" }, { loss = { bernoulli = "10%" } }]"#;
+        let a = r#"links.a.chain=[{ delay = "5ms" }, { loss = { bernoulli = "10%" } }]"#;
+        let b = r#"links.b.chain=[{ delay = "8ms" }, { loss = { bernoulli = "10%" } }]"#;
         let settings =
-            [loses, "teleop.transport=mtip", "teleop.law={ tdpa = {} }", "teleop.deadline=200ms", wanted];
+            [a, b, "teleop.transport=mtip", "teleop.law={ tdpa = {} }", "teleop.deadline=200ms", wanted];
         let result = done(wanted, &over(&settings));
         result.teleop.as_ref().expect("there was a session").wire.map(|wire| wire.bytes).iter().sum::<u64>()
     };
-    let (late, soon) = (bytes("teleop.wanted.fixed=200ms"), bytes("teleop.wanted.fixed=12ms"));
+    let (late, soon) =
+        (bytes(r#"teleop.wanted={ fixed = "200ms" }"#), bytes(r#"teleop.wanted={ fixed = "12ms" }"#));
     assert!(5 * soon > 6 * late, "{soon} {late}");
     // A reserve that is spent wants it as soon as that, one that is not does not.
     let reserve = bytes("teleop.wanted={ reserve = { of = \"receiver\", least = \"12ms\" } }");
@@ -98,7 +100,7 @@ fn a_law_without_a_reserve_cannot_have_messages_before_it_is_spent() {
             "teleop.wanted={ reserve = { of = \"sender\", least = \"12ms\" } }",
             "needs the law `wave` or `tdpa`",
         ),
-        ("teleop.wanted.fixed=1us", "teleop.wanted.fixed"),
+        (r#"teleop.wanted={ fixed = "1us" }"#, "teleop.wanted.fixed: 1us is not within 100us"),
     ] {
         let error = scenario.clone().with(&[wanted.parse().unwrap()]).expect_err(why);
         assert!(error.to_string().contains(why), "{error}");

@@ -393,7 +393,7 @@ fn what_is_wanted_before_an_answer_could_come_is_copied_at_once_and_is_not_late(
         net
     };
     // Nothing is heard of it for 9 ms and more.
-    let (soon, by_deadline) = (run(Some(7), 0.2), run(None, 0.2));
+    let (soon, by_deadline) = (run(Some(7), 0.02), run(None, 0.02));
     assert!(soon.copies() > 1.7 && by_deadline.copies() < 1.5, "{} {}", soon.copies(), by_deadline.copies());
     // Sooner than either path is: it comes all the same.
     assert_eq!(run(Some(3), 0.0).received().len(), 1_000);
