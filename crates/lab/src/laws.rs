@@ -285,7 +285,7 @@ impl fmt::Display for LawAdvice {
                 By::Theory => "by theory",
                 By::Simulation => "simulated, of one seed",
             };
-            writeln!(f, "  {:<15} {calm_to:<38} {thing:<32} {by}", told.law)?;
+            writeln!(f, "  {:<15} {calm_to:<48}  {thing:<32} {by}", told.law)?;
         }
         match &self.taken {
             Some(law) => write!(f, "  Take {law}: {}", self.why),

@@ -1,6 +1,6 @@
 //! What moves a robot: the payloads of channels of kind `motion`, limits on them, and the guards that hold these.
 //!
-//! A channel of this kind is taken only by a robot that has a [`Guard`] for its schema. The encoding is [`ENCODING`]: numbers are
+//! A channel of this kind is taken only by a robot that has a [`Guard`] for its schema. The encoding is `"taut"`: numbers are
 //! big-endian, reserved bits are zero, lengths are exact, so that every payload has exactly one form. When it was made, and
 //! how urgent it is, the channel says.
 //!
