@@ -245,7 +245,12 @@ impl Touch {
             return false;
         }
         let crossovers: Vec<Crossover> = self.crossovers().collect();
-        self.crossed(&crossovers, shortest) < 0.5
+        // Pairs of roots that are on the right with the first and were not without.
+        let crossed = |crossover: &Crossover| {
+            let times = self.crossings(crossover, shortest);
+            if crossover.falls { times } else { -times }
+        };
+        crossovers.iter().map(crossed).sum::<f64>() < 0.5
             && crossovers.iter().filter(|crossover| crossover.falls).all(|crossover| {
                 let [before, after] =
                     [shortest, longest].map(|round_trip| self.crossings(crossover, round_trip));
@@ -258,17 +263,7 @@ impl Touch {
     /// phase is −π once more: to the right where |L| falls with the frequency, to the left where it rises (Walton, Marshall, *Direct
     /// method for TDS stability analysis*, IEE Proceedings D 134(2), 1987).
     pub fn is_stable_across(&self, round_trip: Duration) -> bool {
-        self.is_stable_without_delay()
-            && self.crossed(&self.crossovers().collect::<Vec<_>>(), round_trip) < 0.5
-    }
-
-    /// Pairs of roots that are on the right with this round trip and were not without.
-    fn crossed(&self, crossovers: &[Crossover], round_trip: Duration) -> f64 {
-        let crossed = |crossover: &Crossover| {
-            let times = self.crossings(crossover, round_trip);
-            if crossover.falls { times } else { -times }
-        };
-        crossovers.iter().map(crossed).sum()
+        self.is_stable_within([round_trip; 2])
     }
 
     /// So many times roots crossed the imaginary axis there, as the round trip grew from nothing to this.

@@ -52,8 +52,8 @@ pub struct RecordingConfig {
     path: Option<PathBuf>,
     limit: Bytes,
     channels: Vec<Channel>,
-    view: Option<SocketAddr>,
-    view_origins: Vec<String>,
+    /// Where, and for pages of which origins.
+    view: Option<(SocketAddr, Vec<String>)>,
 }
 
 impl Default for RecordingConfig {
@@ -65,13 +65,7 @@ impl Default for RecordingConfig {
 impl RecordingConfig {
     /// Nowhere yet.
     pub const fn new() -> Self {
-        Self {
-            path: None,
-            limit: Bytes::new(4_000_000_000),
-            channels: Vec::new(),
-            view: None,
-            view_origins: Vec::new(),
-        }
+        Self { path: None, limit: Bytes::new(4_000_000_000), channels: Vec::new(), view: None }
     }
 
     /// Into this file, which is `….mcap`. What is there already, or is full, becomes `….N.mcap`, N counting up.
@@ -84,8 +78,7 @@ impl RecordingConfig {
     /// this host, of Foxglove and of `origins` (RFC 6454, as `https://viewer.example`) are let in.
     #[cfg(feature = "view")]
     pub fn view(mut self, address: SocketAddr, origins: Vec<String>) -> Self {
-        self.view = Some(address);
-        self.view_origins = origins;
+        self.view = Some((address, origins));
         self
     }
 
@@ -156,13 +149,12 @@ impl Recording {
         clock: Clock,
         failed: impl FnOnce(io::Error) + Send + 'static,
     ) -> io::Result<Self> {
-        let RecordingConfig { path, limit, channels, view, view_origins } = config;
+        let RecordingConfig { path, limit, channels, view } = config;
         let pieces = path.map(|path| Pieces::new(path, limit.get())).transpose()?;
         let epoch_ns = clock.wall().as_nanos().saturating_sub((clock.now() - Time::ZERO).as_nanos());
         let shared = Arc::new(Shared::default());
         let (items, waiting) = sync_channel(CAPACITY);
         let (ready, is_ready) = sync_channel(1);
-        let view = view.map(|address| (address, view_origins));
         let writer = Writer { pieces, view, channels, epoch_ns, clock, shared: shared.clone() };
         spawn_unprivileged("taut record", || (), move || writer.run(&waiting, &ready, failed))?;
         is_ready.recv().unwrap_or_else(|_| Err(io::Error::other("the thread ended")))?;

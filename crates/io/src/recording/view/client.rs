@@ -4,11 +4,10 @@
 use std::collections::BTreeSet;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
-use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::event::{PollFd, PollFlags, poll};
 use serde_json::{Value, json};
 use socket2::SockRef;
 use taut_core::{Duration, Time};
@@ -21,7 +20,9 @@ use tungstenite::{Error, WebSocket};
 use super::waiting::{self, Waiting};
 use super::{Patience, Shared};
 use crate::Clock;
+use crate::clock::timespec;
 use crate::recording::NotShown;
+use crate::wakeup::Wakeup;
 
 const PROTOCOL: &str = "foxglove.sdk.v1";
 /// Foxglove where it is a web page.
@@ -43,13 +44,12 @@ pub(super) struct Client {
     /// Held to look and to move messages, never to parse or to write anything.
     waiting: Mutex<Waiting>,
     /// Wakes the client's thread.
-    wake: OwnedFd,
+    wakeup: Wakeup,
 }
 
 impl Client {
     pub(super) fn new() -> io::Result<Self> {
-        let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        Ok(Self { waiting: Mutex::new(Waiting::new()), wake })
+        Ok(Self { waiting: Mutex::new(Waiting::new()), wakeup: Wakeup::new()? })
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, Waiting> {
@@ -60,8 +60,7 @@ impl Client {
     pub(super) fn change<R>(&self, change: impl FnOnce(&mut Waiting) -> (R, bool)) -> R {
         let (changed, wakes) = change(&mut self.lock());
         if wakes {
-            // One that waits already is enough.
-            let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
+            self.wakeup.wake();
         }
         changed
     }
@@ -138,12 +137,10 @@ fn may_look(origin: &str, listed: &[String]) -> bool {
 }
 
 /// Waits for the socket, or to be woken.
-fn wait(stream: &TcpStream, flags: PollFlags, wake: Option<&OwnedFd>, left: Duration) -> io::Result<()> {
-    let nanos = left.as_nanos();
-    let left = Timespec { tv_sec: (nanos / 1_000_000_000) as i64, tv_nsec: (nanos % 1_000_000_000) as _ };
+fn wait(stream: &TcpStream, flags: PollFlags, wakeup: Option<&Wakeup>, left: Duration) -> io::Result<()> {
     let mut fds = vec![PollFd::new(stream, flags)];
-    fds.extend(wake.map(|wake| PollFd::new(wake, PollFlags::IN)));
-    match poll(&mut fds, Some(&left)) {
+    fds.extend(wakeup.map(|wakeup| PollFd::new(&wakeup.0, PollFlags::IN)));
+    match poll(&mut fds, Some(&timespec(left))) {
         Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
         Err(error) => Err(error.into()),
     }
@@ -361,7 +358,7 @@ impl<'a> Serving<'a> {
         let now = Clock::since_boot();
         let mut until =
             if self.owes || self.is_blocked { self.alive + self.patience.silence } else { self.next_ping };
-        let (mut flags, mut wake) = (PollFlags::IN, None);
+        let (mut flags, mut wakeup) = (PollFlags::IN, None);
         if self.is_blocked {
             flags = PollFlags::OUT;
         } else if self.web.can_write() {
@@ -376,13 +373,10 @@ impl<'a> Serving<'a> {
             if pauses {
                 until = until.min(self.next_batch);
             }
-            wake = Some(&self.client.wake);
+            wakeup = Some(&self.client.wakeup);
         }
-        wait(stream, flags, wake, until.saturating_since(now))?;
-        if wake.is_some() {
-            // Nothing is there where nobody woke it.
-            let _ = rustix::io::read(&self.client.wake, &mut [0; 8]);
-        }
+        wait(stream, flags, wakeup, until.saturating_since(now))?;
+        wakeup.inspect(|wakeup| wakeup.acknowledge());
         Ok(())
     }
 }
