@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use taut::{Identity, Operator, OperatorEvent, Receiver, RecvError, Robot, RobotEvent, Sender};
+use taut_io::{Slice, set_slice};
 
 use crate::backend::{Participant, Publish, Sink, Tell};
 use crate::config::{Config, Direction, End, Keep, MotionLimits, OperatorSpec, RobotSpec, Route};
@@ -69,7 +70,7 @@ impl<'a> Domain<'a> {
 
     fn participant(&mut self, route: &Route) -> Result<&mut dyn Participant, String> {
         if route.alone {
-            self.alone.push(self.config.backend.join(self.config.domain)?);
+            self.alone.push(unhurried(|| self.config.backend.join(self.config.domain))?);
         }
         let alone = self.alone.last_mut().filter(|_| route.alone);
         Ok(alone.unwrap_or(&mut self.shared).as_mut())
@@ -127,12 +128,11 @@ impl<'a> Domain<'a> {
     fn receives(&mut self, route: &Route) -> Result<Arc<Receiver<Vec<u8>>>, String> {
         let receiver = Arc::new(Receiver::<Vec<u8>>::of_schema(route.channel(), route.schema()));
         let publisher = self.publish(route)?;
-        let (own, counts, route) = (Arc::clone(&receiver), self.counts.clone(), route.clone());
-        let pass = move || pass(&route, &own, publisher.as_ref(), &counts);
-        std::thread::Builder::new()
-            .name("route".to_owned())
-            .spawn(pass)
-            .map_err(|error| error.to_string())?;
+        let (own, counts, passed) = (Arc::clone(&receiver), self.counts.clone(), route.clone());
+        let pass = move || pass(&passed, &own, publisher.as_ref(), &counts);
+        let thread = std::thread::Builder::new().name("route".to_owned());
+        let started = if route.alone { unhurried(|| thread.spawn(pass)) } else { thread.spawn(pass) };
+        started.map_err(|error| error.to_string())?;
         Ok(receiver)
     }
 
@@ -161,7 +161,7 @@ impl<'a> Domain<'a> {
     }
 
     fn start(self) -> Result<Counts, String> {
-        for participant in self.alone.into_iter().chain([self.shared]) {
+        let start = |participant: Box<dyn Participant>| {
             let outbox = Mutex::new(self.outbox.clone());
             let routes = self.config.routes.clone();
             let tell: Tell = Arc::new(move |topic, why| {
@@ -169,10 +169,20 @@ impl<'a> Domain<'a> {
                 let outbox = outbox.lock().unwrap_or_else(PoisonError::into_inner);
                 let _ = outbox.send(Event::Wrong { topic: topic.to_owned(), why, stops });
             });
-            participant.start(tell)?;
-        }
+            participant.start(tell)
+        };
+        unhurried(|| self.alone.into_iter().try_for_each(start))?;
+        start(self.shared)?;
         Ok(self.counts)
     }
+}
+
+/// Threads that this starts do large messages, and wait for those that have small ones.
+fn unhurried<R>(start: impl FnOnce() -> R) -> R {
+    let _ = set_slice(Slice::Usual);
+    let started = start();
+    let _ = set_slice(Slice::Short);
+    started
 }
 
 fn pass(route: &Route, receiver: &Receiver<Vec<u8>>, publisher: &dyn Publish, counts: &Counts) {

@@ -16,6 +16,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Parser;
+use taut_io::{Slice, set_slice};
 
 /// Carry topics of ROS 2 over a session, beside the robot or the operator; no ROS is needed
 #[derive(Parser)]
@@ -31,6 +32,8 @@ struct Arguments {
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let report = report::Report::new(arguments.json);
+    // Of all threads, those of DDS and zenoh included; a participant alone gets the usual one back.
+    let _ = set_slice(Slice::Short);
     match config::Config::read(&arguments.file).and_then(|config| bridge::run(&config, &report)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {

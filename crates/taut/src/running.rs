@@ -7,8 +7,8 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use taut_io::Machine;
 use taut_io::session::{Credentials, Endpoint, PathSpec, Remote, TransportConfig};
+use taut_io::{Machine, ThreadOptions};
 
 use crate::body::panic_text;
 use crate::common::{Common, Known};
@@ -48,6 +48,7 @@ where
         let run = move || {
             let _end = end;
             let _at_end = AtEnd(at_end);
+            let _ = ThreadOptions::new().apply(); // Without it the session is less punctual.
             let started = move |remote| drop(remotes.send(remote));
             catch_unwind(AssertUnwindSafe(|| work(Box::new(started))))
                 .unwrap_or_else(|panic| Err(Error::Panicked(panic_text(&*panic))))

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, sync_channel};
 
 use taut_core::{Bitrate, Bytes, Duration, Time};
-use taut_io::Clock;
+use taut_io::{Clock, Slice, set_slice};
 use taut_media::picture::Ask;
 use taut_session::{ChannelEvent, ChannelId};
 use taut_video::{Encoder, EncoderConfig, Image, VideoError};
@@ -102,7 +102,10 @@ impl Camera {
         send: impl Fn(ChannelId, Time, Vec<u8>) -> bool + Send + 'static,
     ) -> Result<(), String> {
         let thread = std::thread::Builder::new().name(format!("taut video {}", self.name));
-        let started = thread.spawn(move || while self.picture(clock, &send) {});
+        let started = thread.spawn(move || {
+            let _ = set_slice(Slice::Usual); // An encoder computes for long.
+            while self.picture(clock, &send) {}
+        });
         started.map(drop).map_err(|error| format!("a thread: {error}"))
     }
 

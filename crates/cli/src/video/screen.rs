@@ -5,7 +5,7 @@ use std::thread::JoinHandle;
 
 use serde_json::{Value, json};
 use taut_core::{Duration, Time};
-use taut_io::Clock;
+use taut_io::{Clock, Slice, set_slice};
 use taut_session::{ChannelEvent, ChannelId};
 use taut_video::{Decoder, DecoderCounts, Scene};
 
@@ -71,7 +71,11 @@ impl Screen {
         send: impl Fn(ChannelId, Vec<u8>) + Send + 'static,
     ) -> Result<JoinHandle<()>, String> {
         let thread = std::thread::Builder::new().name(format!("taut video {}", self.name));
-        thread.spawn(move || self.run(clock, &send)).map_err(|error| format!("a thread: {error}"))
+        let run = move || {
+            let _ = set_slice(Slice::Usual); // A decoder computes for long.
+            self.run(clock, &send);
+        };
+        thread.spawn(run).map_err(|error| format!("a thread: {error}"))
     }
 
     fn run(mut self, clock: Clock, send: &impl Fn(ChannelId, Vec<u8>)) {
