@@ -4,13 +4,11 @@ use taut_control::{
     Law, Message, Motion as Moved, OperatorEnd, OperatorOutput, Player, PlayerCounts, RobotEnd, RobotOutput,
     Servo, Surroundings, Vector, lasts,
 };
-use taut_core::{Bitrate, Duration, HoldTarget, Time};
+use taut_core::{Duration, HoldTarget, Time};
 use taut_session::motion::{self, Guard, Motion};
 use taut_session::{ChannelId, MotionLimits, Priority, State, StopCause};
 
-use crate::{
-    DeviceFailure, DeviceMessage, LawFeedback, Lease, Measured, OperatorDevice, RobotDevice, Sample, SetPoint,
-};
+use crate::{DeviceFailure, LawFeedback, Lease, Measured, OperatorDevice, RobotDevice, Sample, SetPoint};
 
 /// A device in the hand, and its end of a law: the robot's must be of the same.
 #[derive(Debug)]
@@ -198,6 +196,7 @@ fn told(moved: &Moved) -> Motion {
 }
 
 impl<D: OperatorDevice> OperatorDevice for CoupledHand<D> {
+    crate::forward_operator_device!(self, self.device => receive limit_bitrate poll_message);
     fn sample(&mut self, now: Time) -> Option<Sample> {
         if let Some(message) = self.player.play(now) {
             self.end.receive(&message);
@@ -240,15 +239,6 @@ impl<D: OperatorDevice> OperatorDevice for CoupledHand<D> {
         self.lasts = None;
         self.player.clear();
         self.device.lost();
-    }
-    fn receive(&mut self, channel: ChannelId, age: Option<Duration>, payload: &[u8]) {
-        self.device.receive(channel, age, payload);
-    }
-    fn limit_bitrate(&mut self, rate: Bitrate) {
-        self.device.limit_bitrate(rate);
-    }
-    fn poll_message(&mut self, now: Time) -> Option<DeviceMessage> {
-        self.device.poll_message(now)
     }
 }
 

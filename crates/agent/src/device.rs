@@ -223,31 +223,63 @@ pub trait RobotDevice {
     fn is_real(&self) -> bool;
 }
 
+/// Methods of an [`OperatorDevice`] that a device around another one hands on as they are, by their names: none goes by itself.
+///
+/// `forward_operator_device!(self, self.device => receive limit_bitrate poll_message)` hands these on to `self.device`.
+#[macro_export]
+macro_rules! forward_operator_device {
+    ($this:ident, $inner:expr => $($method:ident)+) => {
+        $($crate::forward_operator_device!(@$method $this, $inner);)+
+    };
+    (@sample $this:ident, $inner:expr) => {
+        fn sample(&mut $this, now: $crate::device_types::Time) -> Option<$crate::Sample> {
+            $inner.sample(now)
+        }
+    };
+    (@skip $this:ident, $inner:expr) => {
+        fn skip(&mut $this, periods: u64) -> u64 {
+            $inner.skip(periods)
+        }
+    };
+    (@resumed $this:ident, $inner:expr) => {
+        fn resumed(&mut $this) {
+            $inner.resumed();
+        }
+    };
+    (@feel $this:ident, $inner:expr) => {
+        fn feel(&mut $this, now: $crate::device_types::Time, state: &$crate::device_types::State) {
+            $inner.feel(now, state);
+        }
+    };
+    (@lost $this:ident, $inner:expr) => {
+        fn lost(&mut $this) {
+            $inner.lost();
+        }
+    };
+    (@receive $this:ident, $inner:expr) => {
+        fn receive(
+            &mut $this,
+            channel: $crate::device_types::ChannelId,
+            age: Option<$crate::device_types::Duration>,
+            payload: &[u8],
+        ) {
+            $inner.receive(channel, age, payload);
+        }
+    };
+    (@limit_bitrate $this:ident, $inner:expr) => {
+        fn limit_bitrate(&mut $this, rate: $crate::device_types::Bitrate) {
+            $inner.limit_bitrate(rate);
+        }
+    };
+    (@poll_message $this:ident, $inner:expr) => {
+        fn poll_message(&mut $this, now: $crate::device_types::Time) -> Option<$crate::DeviceMessage> {
+            $inner.poll_message(now)
+        }
+    };
+}
+
 impl<D: OperatorDevice + ?Sized> OperatorDevice for Box<D> {
-    fn sample(&mut self, now: Time) -> Option<Sample> {
-        (**self).sample(now)
-    }
-    fn skip(&mut self, periods: u64) -> u64 {
-        (**self).skip(periods)
-    }
-    fn resumed(&mut self) {
-        (**self).resumed();
-    }
-    fn feel(&mut self, now: Time, state: &State) {
-        (**self).feel(now, state);
-    }
-    fn lost(&mut self) {
-        (**self).lost();
-    }
-    fn receive(&mut self, channel: ChannelId, age: Option<Duration>, payload: &[u8]) {
-        (**self).receive(channel, age, payload);
-    }
-    fn limit_bitrate(&mut self, rate: Bitrate) {
-        (**self).limit_bitrate(rate);
-    }
-    fn poll_message(&mut self, now: Time) -> Option<DeviceMessage> {
-        (**self).poll_message(now)
-    }
+    forward_operator_device!(self, (**self) => sample skip resumed feel lost receive limit_bitrate poll_message);
 }
 
 /// What a device around another one hands on as it is, as methods of its [`RobotDevice`]: all that neither moves nor stops it, nor tells of

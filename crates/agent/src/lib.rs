@@ -108,11 +108,11 @@ mod robot;
 
 use taut_core::Duration;
 
-/// What [`forward_robot_device`] names, wherever it is used.
+/// What [`forward_operator_device`] and [`forward_robot_device`] name, wherever they are used.
 #[doc(hidden)]
 pub mod device_types {
-    pub use taut_core::{Bitrate, Duration};
-    pub use taut_session::ChannelId;
+    pub use taut_core::{Bitrate, Duration, Time};
+    pub use taut_session::{ChannelId, State};
 }
 
 pub use clutch::{Clutch, Grip, LEASH, Rate, RateInput, Relative};

@@ -16,13 +16,26 @@ pub const STATES: usize = 1_000;
 /// Frames of sound that wait at most, of 10 ms each; older ones make way.
 pub const SOUND: usize = 8;
 
+/// Bytes of the protocol's own answers that wait at most: a page that asks for more and takes none is closed.
+pub const ANSWERS: usize = 4_096;
+
 /// Why a page is spoken with no more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Closed;
 
+/// What goes to a page next, in this order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Due {
+    /// Frames of the protocol's own, as they go out; it may be none.
+    pub answers: Vec<u8>,
+    /// A message.
+    pub message: Option<Arc<[u8]>>,
+}
+
 /// What waits for a page, bounded. Sans-IO.
 #[derive(Debug, Default)]
 pub struct Outbox {
+    answers: Vec<u8>,
     events: VecDeque<Arc<[u8]>>,
     states: VecDeque<[u8; STATE]>,
     sound: VecDeque<Arc<[u8]>>,
@@ -40,6 +53,15 @@ struct Waiting {
 }
 
 impl Outbox {
+    /// Whole frames with which the protocol itself answers the page: they go out as they are, before the next message.
+    pub fn answer(&mut self, frames: &[u8]) {
+        if self.answers.len() + frames.len() > ANSWERS {
+            self.close();
+        } else {
+            self.answers.extend_from_slice(frames);
+        }
+    }
+
     /// An event. It is not dropped.
     pub fn event(&mut self, message: Arc<[u8]>) {
         if self.events.len() == EVENTS {
@@ -125,6 +147,11 @@ impl Outbox {
 pub struct Mailbox(Arc<(Mutex<Outbox>, Condvar)>);
 
 impl Mailbox {
+    /// As [`Outbox::answer`].
+    pub fn answer(&self, frames: &[u8]) {
+        self.change(|outbox| outbox.answer(frames));
+    }
+
     /// As [`Outbox::event`].
     pub fn event(&self, message: Arc<[u8]>) {
         self.change(|outbox| outbox.event(message));
@@ -165,25 +192,21 @@ impl Mailbox {
         self.lock().dropped()
     }
 
-    /// The next message; waits for one, and gives what states there are once `patience` is over, or at once where there is none.
+    /// The protocol's answers, and the next message; waits for either, and gives what states there are once `patience` is over, or at once
+    /// where there is none.
     ///
     /// # Errors
     /// When the page is closed.
-    pub fn wait(&self, patience: Duration) -> Result<Option<Arc<[u8]>>, Closed> {
-        let mut outbox = self.lock();
-        if patience.is_zero() && !outbox.closed {
-            return Ok(outbox.states());
-        }
+    pub fn wait(&self, patience: Duration) -> Result<Due, Closed> {
+        let (mut outbox, mut is_over) = (self.lock(), patience.is_zero());
         loop {
-            if let Some(message) = outbox.poll()? {
-                return Ok(Some(message));
+            let message = if is_over && !outbox.closed { outbox.states() } else { outbox.poll()? };
+            if is_over || message.is_some() || !outbox.answers.is_empty() {
+                return Ok(Due { answers: std::mem::take(&mut outbox.answers), message });
             }
             let (woken, wait) =
                 self.0.1.wait_timeout(outbox, patience).unwrap_or_else(PoisonError::into_inner);
-            outbox = woken;
-            if wait.timed_out() {
-                return Ok(outbox.states());
-            }
+            (outbox, is_over) = (woken, wait.timed_out());
         }
     }
 
@@ -217,6 +240,21 @@ mod tests {
         outbox.taken(0);
         assert_eq!(outbox.poll(), Ok(Some(message(4))));
         assert_eq!(outbox.poll(), Ok(None));
+    }
+
+    #[test]
+    fn answers_of_the_protocol_wake_whoever_waits_and_too_many_close_the_page() {
+        let mailbox = Mailbox::default();
+        let long = Duration::from_secs(60);
+        mailbox.answer(b"pong");
+        mailbox.event(message(1));
+        let answers = b"pong".to_vec();
+        let both = Due { answers: answers.clone(), message: Some(message(1)) };
+        assert_eq!(mailbox.wait(long), Ok(both));
+        mailbox.answer(b"pong");
+        assert_eq!(mailbox.wait(long), Ok(Due { answers, message: None }));
+        (0..=ANSWERS / 4).for_each(|_| mailbox.answer(b"pong"));
+        assert_eq!(mailbox.wait(long), Err(Closed));
     }
 
     #[test]

@@ -17,7 +17,7 @@ use tungstenite::protocol::{Message, Role, WebSocket, WebSocketConfig};
 use crate::assets::asset;
 use crate::frame::{self, FromPage};
 use crate::gate::{Asked, PROTOCOL, REQUEST};
-use crate::outbox::Mailbox;
+use crate::outbox::{Due, Mailbox};
 use crate::seat::PageId;
 use crate::{PAGES, Shared};
 
@@ -133,17 +133,22 @@ fn answer(stream: &mut TcpStream, status: &str, kind: &str, body: &[u8]) -> io::
     stream.write_all(&[head.as_bytes(), body].concat())
 }
 
-/// What is read from a connection; another thread writes to it, and no answer of the protocol's comes in between.
-struct Reading(TcpStream);
+/// What is read from a connection. Another thread writes to it, also what the protocol itself answers, whole frames at a time: a page that takes
+/// nothing is heard all the same.
+struct Reading {
+    stream: TcpStream,
+    mailbox: Mailbox,
+}
 
 impl Read for Reading {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.0.read(buffer)
+        self.stream.read(buffer)
     }
 }
 
 impl Write for Reading {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.mailbox.answer(bytes);
         Ok(bytes.len())
     }
     fn flush(&mut self) -> io::Result<()> {
@@ -156,9 +161,9 @@ fn converse(stream: TcpStream, rest: Vec<u8>, shared: &Arc<Shared>) -> io::Resul
         .max_message_size(Some(frame::LONGEST))
         .max_frame_size(Some(frame::LONGEST));
     let writing = WebSocket::from_raw_socket(stream.try_clone()?, Role::Server, None);
-    let reading = Reading(stream.try_clone()?);
-    let mut reading = WebSocket::from_partially_read(reading, rest, Role::Server, Some(config));
     let mailbox = Mailbox::default();
+    let reading = Reading { stream: stream.try_clone()?, mailbox: mailbox.clone() };
+    let mut reading = WebSocket::from_partially_read(reading, rest, Role::Server, Some(config));
     let sent = mailbox.clone();
     spawn_unprivileged("taut console", || (), move || write_to(writing, &sent))?;
     if let Some(page) = shared.enter(&mailbox) {
@@ -188,7 +193,11 @@ fn write_to(mut page: WebSocket<TcpStream>, mailbox: &Mailbox) {
         if left.is_zero() {
             states = now + STATES;
         }
-        let Ok(message) = mailbox.wait(std(left)) else { break };
+        let Ok(Due { answers, message }) = mailbox.wait(std(left)) else { break };
+        // What was sent before is written: no frame is in between.
+        if page.get_mut().write_all(&answers).is_err() {
+            break;
+        }
         if let Some(message) = message
             && page.send(Message::binary(message.to_vec())).is_err()
         {
@@ -296,5 +305,28 @@ impl Shared {
         if self.lock().seat.holder() == Some(page) {
             self.buttons.press(pressed);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ping_of_the_protocol_is_answered_by_whoever_writes() -> io::Result<()> {
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        let mut page = TcpStream::connect(listener.local_addr()?)?;
+        let (stream, mailbox) = (listener.accept()?.0, Mailbox::default());
+        let reading = Reading { stream, mailbox: mailbox.clone() };
+        let mut reading = WebSocket::from_raw_socket(reading, Role::Server, None);
+        // Masked by zeros; an answer goes out when more is read.
+        page.write_all(&[0x89, 0x82, 0, 0, 0, 0, b'h', b'i', 0x82, 0x80, 0, 0, 0, 0])?;
+        assert!(matches!(reading.read(), Ok(Message::Ping(_))));
+        assert!(matches!(reading.read(), Ok(Message::Binary(_))));
+        assert_eq!(
+            mailbox.wait(std(PATIENCE)),
+            Ok(Due { answers: vec![0x8a, 2, b'h', b'i'], message: None })
+        );
+        Ok(())
     }
 }

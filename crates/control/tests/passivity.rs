@@ -90,7 +90,8 @@ struct Limits {
 
 impl Limits {
     const NONE: Self = Self { force: f64::INFINITY, box_size: f64::INFINITY, speed: f64::INFINITY };
-    const TIGHT: Self = Self { force: 5.0, box_size: 0.01, speed: 0.05 };
+    const OF_ARM: Self = Self { force: f64::INFINITY, box_size: 0.01, speed: 0.05 };
+    const TIGHT: Self = Self { force: 5.0, ..Self::OF_ARM };
 
     /// Each axis by itself, so that energy could be given by one that another was to take.
     fn hold(&self, asked: &Motion) -> Motion {
@@ -111,7 +112,7 @@ fn run(law: Law, limits: Limits, hold: HoldTarget, steps: u64, seed: u64) -> Boo
     let [mut there, mut back] = ["there", "back"].map(|name| Network::new(seed.stream(name)));
     let [mut hand, mut arm] =
         ["hand", "arm"].map(|name| Mover { rng: seed.stream(name), motion: Motion::default() });
-    let mut rng = seed.stream("clocks");
+    let (mut rng, account) = (seed.stream("clocks"), Account::new(law, limits));
     let mut books = Books { least: f64::INFINITY, passed: 0.0 };
     let mut inside = 2.0 * RESERVE;
     let [mut to_hand, mut to_arm] = [hold; 2].map(|hold| Player::new(hold, period));
@@ -138,21 +139,24 @@ fn run(law: Law, limits: Limits, hold: HoldTarget, steps: u64, seed: u64) -> Boo
         let motion = hand.next();
         let gap: Option<Gap> = held.map(|held: Gap| Gap { periods: held.periods + 1, ..held });
         // The operator's host is late, for up to 20 periods and as long as the force that is held gives no more than was left: nothing can hinder it.
-        let is_late = now < absent && gap.is_some_and(|gap| gap.taken(&motion) > -gap.left);
+        let is_late = now < absent && gap.is_some_and(|gap| gap.taken(&motion, account) > -gap.left);
         if is_late {
             held = gap;
         } else {
             if let Some(gap) = gap {
                 let told = operator.missed(gap.periods - 1, &motion);
-                // Of a virtual mass the port is where that went meanwhile.
-                let taken = if let Law::Wave(_) = law { gap.taken(&motion) } else { told };
+                let taken = if account == Account::Mass { told } else { gap.taken(&motion, account) };
                 inside += taken;
                 books.passed += taken.max(0.0);
             }
             to_hand.play(at(now)).iter().for_each(|message| operator.receive(message));
             let output = operator.step(&motion).expect("numbers");
             there.send(now, output.message);
-            let taken = -power(&output.port.force, &output.port.velocity) * SECONDS;
+            let taken = match account {
+                Account::HandByVelocity => -power(&output.force, &motion.velocity) * SECONDS,
+                Account::HandByWay => 0.0, // Known when the force has been held.
+                Account::Mass => -power(&output.port.force, &output.port.velocity) * SECONDS,
+            };
             inside += taken;
             books.passed += taken.max(0.0);
             if rng.below(100) == 0 {
@@ -192,7 +196,29 @@ fn run(law: Law, limits: Limits, hold: HoldTarget, steps: u64, seed: u64) -> Boo
     books
 }
 
-/// In which nobody asks the hand, after so many periods.
+/// Where it is counted what was put in at the operator's end.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Account {
+    /// What pushed the hand, times how fast that was measured to go.
+    HandByVelocity,
+    /// What pushed the hand, times the way that it went meanwhile.
+    HandByWay,
+    /// On the law's own virtual mass, as the law tells: where a device makes less force than the spring to that mass has, the channel took what the
+    /// hand did not give.
+    Mass,
+}
+
+impl Account {
+    fn new(law: Law, limits: Limits) -> Self {
+        match law {
+            Law::Tdpa(_) if limits.force.is_finite() => Self::Mass,
+            Law::Tdpa(_) => Self::HandByWay,
+            _ => Self::HandByVelocity,
+        }
+    }
+}
+
+/// Since the hand was asked, so many periods ago.
 #[derive(Clone, Copy)]
 struct Gap {
     periods: u64,
@@ -203,10 +229,11 @@ struct Gap {
 }
 
 impl Gap {
-    /// What the hand put in since the force was told for one period, J.
-    fn taken(&self, now: &Motion) -> f64 {
+    /// What the hand put in since then, J; but by its way without the first period, which was counted when the force was told.
+    fn taken(&self, now: &Motion, account: Account) -> f64 {
         let moved = std::array::from_fn(|axis| now.position[axis] - self.hand[axis]);
-        -power(&self.force, &moved) * (self.periods - 1) as f64 / self.periods as f64
+        let periods = self.periods - u64::from(account != Account::HandByWay);
+        -power(&self.force, &moved) * periods as f64 / self.periods as f64
     }
 }
 
@@ -231,8 +258,9 @@ fn passive() -> [Law; 4] {
 #[expect(clippy::print_stdout, reason = "the figures are what it is run for")]
 fn check(steps: u64) {
     for (number, law) in passive().into_iter().enumerate() {
-        for (limits, hold) in
-            [Limits::NONE, Limits::TIGHT].iter().flat_map(|limits| HOLDS.map(|hold| (*limits, hold)))
+        for (limits, hold) in [Limits::NONE, Limits::OF_ARM, Limits::TIGHT]
+            .iter()
+            .flat_map(|limits| HOLDS.map(|hold| (*limits, hold)))
         {
             let Books { least, passed } = run(law, limits, hold, steps, number as u64);
             println!(

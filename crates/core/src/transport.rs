@@ -224,7 +224,7 @@ macro_rules! passes_on {
 /// Makes a type that is one of several transports a [`Transport`]: it says which one by `fn whichever(&self) -> &dyn Transport` and
 /// `fn whichever_mut`, and each call goes there at once, however many types are between.
 #[macro_export]
-macro_rules! is_one_of_several {
+macro_rules! dispatch_transport {
     ($any:ty) => {
         impl $crate::Transport for $any {
             $crate::passes_on!(self, self.whichever_mut() => send handle_input handle_timeout poll_transmit poll_event);

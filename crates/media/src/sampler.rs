@@ -163,7 +163,7 @@ impl Sampler {
     }
 
     /// Judges a sample, made now, one value per degree of freedom. An adaptive deadband takes the speed from the signal
-    /// itself: right for positions; for forces use [`Sampler::offer_at_speed`].
+    /// itself: right for positions; for forces [`judge`](Self::judge) is told it.
     ///
     /// # Errors
     /// See [`SamplerError`].
@@ -173,23 +173,8 @@ impl Sampler {
         Ok(decision)
     }
 
-    /// Judges a sample, made now, while the hand moves at `speed` (the unit that [`DeadbandConfig::speed_gain`] is per).
-    ///
-    /// # Errors
-    /// See [`SamplerError`].
-    pub fn offer_at_speed(
-        &mut self,
-        now: Time,
-        values: &[f64],
-        speed: f64,
-    ) -> Result<Decision, SamplerError> {
-        let decision = self.judge(now, values, Some(speed))?;
-        self.made(now, values, decision.is_send());
-        Ok(decision)
-    }
-
-    /// What [`offer_at_speed`](Self::offer_at_speed) would say, or, without a speed, [`offer`](Self::offer): for who sends several
-    /// signals together, when any of them is worth it.
+    /// What [`offer`](Self::offer) would say, or what is right while the hand moves at `speed` (the unit that [`DeadbandConfig::speed_gain`] is
+    /// per): for forces, and for who sends several signals together, when any of them is worth it. [`made`](Self::made) follows.
     ///
     /// # Errors
     /// See [`SamplerError`].
@@ -267,7 +252,9 @@ mod tests {
             .filter(|&i| {
                 let angle = f64::from(i) * 0.004;
                 let force = [2.0 * libm::sin(angle), 1.0 + libm::cos(angle * 0.7)];
-                sampler.offer_at_speed(at(i as u64), &force, speed).unwrap().is_send()
+                let sent = sampler.judge(at(i as u64), &force, Some(speed)).unwrap().is_send();
+                sampler.made(at(i as u64), &force, sent);
+                sent
             })
             .count()
     }
@@ -333,7 +320,7 @@ mod tests {
         for bad in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
             assert_eq!(sampler.offer(at(1), &[1.0, bad]), Err(SamplerError::NotFinite { index: 1 }));
             assert_eq!(
-                sampler.offer_at_speed(at(1), &[1.0, 2.0], bad),
+                sampler.judge(at(1), &[1.0, 2.0], Some(bad)),
                 Err(SamplerError::NotFinite { index: 2 })
             );
         }

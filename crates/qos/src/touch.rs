@@ -13,6 +13,7 @@
 //! frequency, at one of the frequencies where |L| is 1 (Nyquist's criterion: Åström, Murray, *Feedback Systems*, 2008, section 9.3).
 //! Where |L| never reaches 1, no delay makes it rattle. [`Lags`] of filters and amplifiers are in it where they are given.
 
+mod frequency;
 mod poles;
 
 use std::f64::consts::TAU;
@@ -21,6 +22,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 use taut_core::Duration;
+
+use self::frequency::{Crossover, Frequency, product};
 
 /// A mass on a spring and a damper, SI units.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -215,7 +218,7 @@ impl Touch {
             return Some(Duration::ZERO);
         }
         let delay = |Crossover { omega, .. }| self.margin(omega) / omega;
-        let least = self.crossovers().map(delay).fold(f64::INFINITY, f64::min);
+        let least = self.crossovers(&self.sweep()).map(delay).fold(f64::INFINITY, f64::min);
         least.is_finite().then(|| Duration::from_secs_f64(least))
     }
 
@@ -223,9 +226,10 @@ impl Touch {
     /// million, with the surface's damping; `None` where none up to `most`, N/m, does. It is looked for in steps of a fiftieth.
     pub fn critical_stiffness(&self, round_trips: [Duration; 2], most: f64) -> Option<f64> {
         const RATIO: f64 = 1.02;
+        let sweep = self.sweep();
         let rattles = |stiffness: f64| {
             let surface = Surface { stiffness, ..self.surface };
-            !Self { surface, ..*self }.is_stable_within(round_trips)
+            !Self { surface, ..*self }.is_stable_by(&sweep, round_trips)
         };
         let tried = std::iter::successors(Some(1.0), |stiffness| Some(stiffness * RATIO));
         let mut high =
@@ -240,11 +244,15 @@ impl Touch {
 
     /// Has 1 + L e^(−sT) = 0 all its roots on the left, for each T from the first round trip to the second? Then it has for the first, and no
     /// root crosses to the right until the second.
-    pub fn is_stable_within(&self, [shortest, longest]: [Duration; 2]) -> bool {
+    pub fn is_stable_within(&self, round_trips: [Duration; 2]) -> bool {
+        self.is_stable_by(&self.sweep(), round_trips)
+    }
+
+    fn is_stable_by(&self, sweep: &[Frequency], [shortest, longest]: [Duration; 2]) -> bool {
         if !self.is_stable_without_delay() {
             return false;
         }
-        let crossovers: Vec<Crossover> = self.crossovers().collect();
+        let crossovers: Vec<Crossover> = self.crossovers(sweep).collect();
         // Pairs of roots that are on the right with the first and were not without.
         let crossed = |crossover: &Crossover| {
             let times = self.crossings(crossover, shortest);
@@ -274,50 +282,9 @@ impl Touch {
 
     /// The phase that is left until −π, from 0 to a turn.
     fn margin(&self, omega: f64) -> f64 {
-        let [re, im] = self.open_loop(omega);
+        let [re, im] = self.open_loop(&self.at(omega));
         // At −π the margin is a whole turn or none, which are both on the border.
         libm::atan2(im, re) + std::f64::consts::PI
-    }
-
-    /// Frequencies where |L| passes 1, rad/s, each to a part in 10¹².
-    fn crossovers(&self) -> impl Iterator<Item = Crossover> {
-        /// Beyond every resonance of what is held in a hand.
-        const RANGE: [f64; 2] = [0.01, 1e5];
-        const RATIO: f64 = 1.001;
-        let exceeds = |omega: f64| {
-            let [re, im] = self.open_loop(omega);
-            re * re + im * im > 1.0
-        };
-        let lower = std::iter::successors(Some(RANGE[0]), |omega| Some(omega * RATIO));
-        let mut at_high = exceeds(RANGE[0]);
-        lower.take_while(|omega| *omega < RANGE[1]).filter_map(move |low| {
-            let (mut low, mut high) = (low, low * RATIO);
-            let at_low = std::mem::replace(&mut at_high, exceeds(high));
-            if at_low == at_high {
-                return None;
-            }
-            while high / low > 1.0 + 1e-12 {
-                let middle = (low * high).sqrt();
-                *(if exceeds(middle) == at_low { &mut low } else { &mut high }) = middle;
-            }
-            Some(Crossover { omega: low, falls: at_low })
-        })
-    }
-
-    /// L(jω): real and imaginary part.
-    fn open_loop(&self, omega: f64) -> [f64; 2] {
-        let Self { hand, arm, surface, lags } = self;
-        let met = [surface.stiffness, surface.damping * omega];
-        // The arm is led by the velocity that is told, and damped by its own.
-        let filtered = over([0.0, arm.damping * omega], [1.0, lags.velocity * omega]);
-        let lag = [1.0, lags.arm * omega];
-        let led = over([arm.stiffness + filtered[0], filtered[1]], lag);
-        let servo = over([arm.stiffness, arm.damping * omega], lag);
-        let square = omega * omega;
-        let held = [servo[0] + met[0] - arm.mass * square, servo[1] + met[1]];
-        let own = [hand.stiffness - hand.mass * square, hand.damping * omega];
-        let denominator = product(product(held, own), [1.0, lags.device * omega]);
-        over(product(met, led), denominator)
     }
 
     /// What a hand would feel through arm and servo without delay, at ω rad/s: force by motion, N/m, real and imaginary part. It is
@@ -345,24 +312,6 @@ impl Touch {
 /// ```
 pub fn shown_by_waves(stiffness: f64, round_trip: Duration, impedance: f64) -> f64 {
     stiffness / (1.0 + stiffness * round_trip.as_secs_f64() / (2.0 * impedance))
-}
-
-/// A frequency at which |L| is 1, rad/s, and whether it falls there.
-#[derive(Clone, Copy)]
-struct Crossover {
-    omega: f64,
-    falls: bool,
-}
-
-/// Of two complex numbers.
-fn over(a: [f64; 2], [c, d]: [f64; 2]) -> [f64; 2] {
-    let norm = c * c + d * d;
-    product(a, [c / norm, -d / norm])
-}
-
-/// Of two complex numbers.
-fn product([a, b]: [f64; 2], [c, d]: [f64; 2]) -> [f64; 2] {
-    [a * c - b * d, a * d + b * c]
 }
 
 #[cfg(test)]
@@ -464,9 +413,10 @@ mod tests {
     fn at_the_critical_round_trip_the_loop_oscillates() {
         let touch = Touch::of(Surface::SPRING);
         let delay = touch.critical_round_trip().expect("the spring rattles somewhere").as_secs_f64();
-        let away = touch.crossovers().map(|Crossover { omega, .. }| {
+        let sweep = touch.sweep();
+        let away = touch.crossovers(&sweep).map(|Crossover { omega, .. }| {
             let turned = [libm::cos(omega * delay), -libm::sin(omega * delay)];
-            let [re, im] = product(touch.open_loop(omega), turned);
+            let [re, im] = product(touch.open_loop(&touch.at(omega)), turned);
             libm::hypot(1.0 + re, im)
         });
         assert!(away.fold(f64::INFINITY, f64::min) < 1e-6);

@@ -2,11 +2,11 @@
 
 use super::axis::Axis;
 use super::chart::{Chart, Ink};
-use super::format::{ABSENT, escape, number, optional};
+use super::format::{ABSENT, escape, optional};
 use super::measures::of;
 use super::page::{self, Column, Figure, Table, section};
 use crate::result::{
-    ComparedRun, ComparedStream, ComparisonResult, CrossSummary, Difference, Distribution, Figures, Ran,
+    ComparedRun, ComparedStream, ComparisonResult, CrossSummary, Difference, Distribution, PERCENTILES, Ran,
     SessionSummary, VideoResult,
 };
 
@@ -91,7 +91,7 @@ fn latencies(comparison: &ComparisonResult) -> String {
                                 that is more",
     )
     .text("run");
-    for percentile in ["p50", "p90", "p99", "p99.9"] {
+    for (percentile, _) in PERCENTILES {
         table = table.group(percentile, 3).number("sim", "").number("real", "").number("+", "");
     }
     table = table.text("median");
@@ -107,19 +107,11 @@ fn latencies(comparison: &ComparisonResult) -> String {
 }
 
 /// Simulated, real and difference of each percentile, in milliseconds.
-fn percentiles(stream: &ComparedStream<'_>) -> Vec<String> {
-    let both = stream.percentiles();
-    if both.is_empty() {
-        let real = stream.real.one_way_ms;
-        let real = |of: fn(&Distribution) -> f64| optional(real.map(of), 4);
-        let absent = || ABSENT.to_owned();
-        let cells = [real(|d| d.p50), real(|d| d.p90), real(|d| d.p99), real(|d| d.p999)];
-        return cells.into_iter().flat_map(|real| [absent(), real, absent()]).collect();
-    }
-    let cells = |one: &crate::result::Comparison| {
-        [number(one.simulated_ms, 4), number(one.real_ms, 4), format!("{:+.3}", one.difference_ms())]
-    };
-    both.iter().flat_map(cells).collect()
+fn percentiles(stream: &ComparedStream<'_>) -> impl Iterator<Item = String> {
+    stream.percentiles().into_iter().flat_map(|[simulated, real]| {
+        let more = simulated.zip(real).map(|(simulated, real)| format!("{:+.3}", real - simulated));
+        [optional(simulated, 4), optional(real, 4), more.unwrap_or_else(|| ABSENT.to_owned())]
+    })
 }
 
 fn others<'a>(comparison: &'a ComparisonResult) -> String {
@@ -150,9 +142,8 @@ fn counters(one: &SessionSummary) -> String {
 /// A distribution function of each pair, and its tail.
 pub(super) fn figures(comparison: &ComparisonResult) -> Vec<Figure> {
     let figure = |(run, stream): (&ComparedRun, ComparedStream<'_>)| {
-        let simulated = stream.simulated.and_then(|run| run.one_way_ms);
-        let lines =
-            [("simulated", SIMULATED, simulated), (run.real.ran.name(), REAL, stream.real.one_way_ms)];
+        let [simulated, real] = stream.one_way_ms;
+        let lines = [("simulated", SIMULATED, simulated), (run.real.ran.name(), REAL, real)];
         let title = name_of(run, &stream);
         let chart = cdf(&lines, &title)?;
         let caption = "Share that arrived within a time. The axis ends where both have 99.9 %.".to_owned();
@@ -205,16 +196,16 @@ pub(super) fn command_rows(comparison: &ComparisonResult) -> Vec<Vec<String>> {
 
 const OF_CROSS: &Pairs<CrossSummary> = &[
     ("Mbit/s", |flow| Some(flow.delivered_bps / 1e6)),
-    ("p50, ms", |flow| flow.delay_ms.as_ref().map(|d| d.p50)),
-    ("p99, ms", |flow| flow.delay_ms.as_ref().map(|d| d.p99)),
+    ("p50, ms", |flow| of(&flow.delay_ms, |d| d.p50)),
+    ("p99, ms", |flow| of(&flow.delay_ms, |d| d.p99)),
     ("dropped, %", |flow| flow.loss_percent),
 ];
 const OF_VIDEO: &Pairs<VideoResult> = &[
     ("packets lost, %", |video| video.packet_loss_percent),
     ("frames lost, %", |video| video.frame_loss_percent),
     ("frames/s", |video| video.fps.as_ref().map(|fps| fps.mean)),
-    ("latency, ms", |video| video.frame_delay_ms.as_ref().map(|d| d.mean)),
-    ("offset, ms", |video| video.offset_ms.as_ref().map(|d| d.mean)),
+    ("latency, ms", |video| of(&video.frame_delay_ms, |d| d.mean)),
+    ("offset, ms", |video| of(&video.offset_ms, |d| d.mean)),
 ];
 
 /// What became of cross traffic, as rows, the head first; none where there is none.
@@ -280,15 +271,15 @@ fn paired_table(rows: &[Vec<String>]) -> String {
 /// The table of latencies as rows of text, the head first, and the verdict.
 pub(super) fn text_rows(comparison: &ComparisonResult) -> (Vec<Vec<String>>, String) {
     let mut head = vec!["one way, ms: simulated, real, +".to_owned()];
-    for percentile in ["p50", "p90", "p99", "p99.9"] {
+    for (percentile, _) in PERCENTILES {
         head.extend([percentile.to_owned(), "real".to_owned(), "+".to_owned()]);
     }
     head.extend(["arrived, %".to_owned(), "real".to_owned(), "median".to_owned()]);
     let row = |run: &ComparedRun, stream: ComparedStream<'_>| {
-        let arrived = |one: Option<Figures<'_>>| optional(one.and_then(|one| one.delivered_percent), 4);
         let mut cells = vec![name_of(run, &stream)];
         cells.extend(percentiles(&stream));
-        cells.extend([arrived(stream.simulated), arrived(Some(stream.real)), word(&stream).to_owned()]);
+        cells.extend(stream.delivered_percent.map(|arrived| optional(arrived, 4)));
+        cells.push(word(&stream).to_owned());
         cells
     };
     let rows = comparison.runs.iter().flat_map(|run| run.streams().into_iter().map(move |one| row(run, one)));

@@ -21,8 +21,8 @@ use serde::{Deserialize, Serialize};
 
 pub use commands::{ChoicesResult, ChosenResult, CommandsResult, PathResult};
 pub use comparison::{
-    ComparedRun, ComparedStream, Comparison, ComparisonResult, CrossSummary, Difference, Figures,
-    MediumSummary, SessionSummary,
+    ComparedRun, ComparedStream, ComparisonResult, CrossSummary, Difference, MediumSummary, PERCENTILES,
+    Percentile, SessionSummary,
 };
 pub use map::{MapGrip, MapPoint, MapResult};
 pub use probe::{ProbeResult, ProbedWay};

@@ -120,12 +120,6 @@ impl Signals {
         (0..self.len()).map(|index| Row { signals: self, index })
     }
 
-    /// The row that holds at `time`: the last one at or before it.
-    pub fn row_at(&self, time: Time) -> Option<Row<'_>> {
-        let index = self.times.partition_point(|row| *row <= time).checked_sub(1)?;
-        Some(Row { signals: self, index })
-    }
-
     /// The same signals at times 0, `period`, 2·`period`, … up to the last row, each with the values that hold then
     /// (zero-order hold: nothing is interpolated or smoothed).
     ///
@@ -268,14 +262,5 @@ mod tests {
         assert_eq!(signals.resample(Duration::ZERO), Err(ResampleError::NoPeriod));
         let error = signals.resample(Duration::from_micros(1)).unwrap_err();
         assert!(error.to_string().contains("longer period than 1us"), "{error}");
-    }
-
-    #[test]
-    fn the_row_that_holds_is_the_last_at_or_before() {
-        let signals = table(&[0, 500, 1_000]);
-        let value = |us| signals.row_at(Time::ZERO + Duration::from_micros(us)).map(|row| row.time());
-        assert_eq!(value(499), Some(Time::ZERO));
-        assert_eq!(value(500), Some(Time::from_nanos(500_000)));
-        assert_eq!(value(9_999), Some(Time::from_nanos(1_000_000)));
     }
 }

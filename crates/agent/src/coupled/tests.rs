@@ -1,7 +1,9 @@
 use taut_control::{Tdpa, Wave};
+use taut_core::Bitrate;
 use taut_session::LimitPolicy;
 
 use super::*;
+use crate::DeviceMessage;
 
 pub(super) const MS: Duration = Duration::from_millis(1);
 pub(super) const SERVO: Servo = Servo { stiffness: 3_000.0, damping: 45.0 };

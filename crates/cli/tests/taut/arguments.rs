@@ -136,11 +136,11 @@ fn wrong_arguments_are_one_line_and_exit_status_2() {
         assert_eq!(ended.err.lines().count(), 1, "taut {arguments}: {}", ended.err);
         format!("$ taut {arguments}\n{}", ended.err)
     });
-    assert_lines(&told.concat(), TOLD);
+    assert_lines(&told.concat(), EXPECTED);
     assert_eq!(world.hashes(""), before);
 }
 
-const TOLD: &str = r#"$ taut run s.toml --set cross.rate=1Mbit
+const EXPECTED: &str = r#"$ taut run s.toml --set cross.rate=1Mbit
 taut: s.toml: --set cross.rate=1Mbit: `cross.rate` may be any of cross.hum.traffic.cbr.rate, cross.noise.traffic.cbr.rate; write more of the key, such as hum.rate=1Mbit
 $ taut run s.toml --set crosss.hum.rate=1Mbit
 taut: s.toml: --set crosss.hum.rate=1Mbit: no key `crosss.hum.rate` in this scenario; there is cross.hum.traffic.cbr.rate, cross.noise.traffic.cbr.rate, links.wire.chain.0.server.rate

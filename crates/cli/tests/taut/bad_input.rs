@@ -334,7 +334,7 @@ fn bad_input_gives_one_line_and_leaves_nothing_behind() {
         assert!(!world.path("new").exists(), "{name}");
         told += &ended.err;
     }
-    assert_lines(&told, TOLD);
+    assert_lines(&told, EXPECTED);
 }
 
 #[test]
@@ -431,7 +431,7 @@ fn a_run_json_that_is_none_is_told() {
     );
 }
 
-const TOLD: &str = r#"taut: unknown_key.toml:2: durration: unknown key; allowed here: `title`, `description`, `duration`, `warmup`, `limits`, `drain`, `lans`, `links`, `session`, `teleop`, `commands`, `cross`, `model`, `variant`, `axis`
+const EXPECTED: &str = r#"taut: unknown_key.toml:2: durration: unknown key; allowed here: `title`, `description`, `duration`, `warmup`, `limits`, `drain`, `lans`, `links`, `session`, `teleop`, `commands`, `cross`, `model`, `variant`, `axis`
 taut: unknown_key_of_a_link.toml:6: links.wire.latency: unknown key; allowed here: `between`, `from`, `to`, `chain`
 taut: unknown_key_of_a_server.toml:8: links.wire.chain.0.server.speed: unknown key; allowed here: `rate`, `mahimahi`, `rate_table`, `queue`
 taut: unknown_element.toml:9: links.wire.chain.1.latency: `latency` is not one of `server`, `delay`, `delay_table`, `jitter`, `jitter_table`, `loss`, `loss_table`, `recorded`, `duplicate`, `corrupt`, `cut`, `gate`

@@ -10,6 +10,7 @@ use crate::sessions::{alone, beside_one};
 use crate::world::World;
 
 const TRANSPORTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/transports.toml");
+const CHANNELS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/teleop/channels.toml");
 const PATHS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/session-paths.toml");
 
 const SHARED_LINK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/shared-link.toml");
@@ -78,6 +79,34 @@ fn every_transport_carries_a_session_for_real_beside_its_twin() {
         serde_json::from_slice(&world.read("out/runs/01-udp-baseline/seed-1-real.json")).unwrap();
     assert_eq!(run["ran"], "real");
     world.read("out/runs/01-udp-baseline/seed-1-simulated.json");
+}
+
+#[test]
+fn channels_are_counted_for_real_as_they_are_in_a_simulation() {
+    if !possible() {
+        return;
+    }
+    let _beside = beside_one();
+    let world = World::new("real-channels");
+    let ended = world.taut(&format!("run {CHANNELS} --real --json -q --set duration=3s --set drain=2s"));
+    assert_eq!(ended.status, 0, "{}", ended.err);
+    let result: Value = serde_json::from_str(&ended.out).unwrap();
+    let run = &result["runs"][0];
+    assert_eq!(run["real"]["violations"], serde_json::json!([]));
+    let [simulated, real] = ["simulated", "real"].map(|ran| run[ran]["channels"].as_array().unwrap());
+    assert_eq!((simulated.len(), real.len()), (5, 5));
+    for (simulated, real) in simulated.iter().zip(real) {
+        let name = &simulated["name"];
+        assert_eq!((name, &simulated["direction"]), (&real["name"], &real["direction"]));
+        let [twin, made] = [simulated, real].map(|channel| channel["made"].as_f64().unwrap());
+        // A host that is late makes a message less, and its robot learns later that the hand ended.
+        assert!((made - twin).abs() <= 2.0 + 0.2 * twin, "{name}: {twin} and {made} were made");
+        // Either way takes 8 ms. How late a host with other work wakes up is not ours to say.
+        for channel in [simulated, real] {
+            let youngest = channel["age_ms"]["min"].as_f64().unwrap();
+            assert!((8.0..200.0).contains(&youngest), "{name}: {youngest} ms");
+        }
+    }
 }
 
 #[test]

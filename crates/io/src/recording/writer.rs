@@ -25,7 +25,7 @@ use crate::Clock;
 /// What was put into the queue is in the file after this long, and the time that a chunk takes.
 const PERIOD: Duration = Duration::from_millis(500);
 /// What those who look on miss is said so often.
-const TOLD: Duration = Duration::from_secs(1);
+const STATUS_INTERVAL: Duration = Duration::from_secs(1);
 /// What a message takes beside its own bytes: its record's header (MCAP specification, Message) and its entry in the chunk's index.
 const MESSAGE_OVERHEAD: u64 = 9 + 22 + 16;
 /// What a chunk takes in the end of its file: its index, of so many bytes and 10 for each topic.
@@ -140,7 +140,7 @@ impl Writer {
     /// Says what those who look on miss, in the file and to them, once in a while and at the end.
     fn say_not_shown(&self, out: &mut Out, ends: bool) -> io::Result<()> {
         let now = self.clock.now();
-        if out.not_shown.total() == 0 || !ends && now.saturating_since(out.since) < TOLD {
+        if out.not_shown.total() == 0 || !ends && now.saturating_since(out.since) < STATUS_INTERVAL {
             return Ok(());
         }
         let NotShown { superseded, behind, without_reference } = std::mem::take(&mut out.not_shown);

@@ -5,7 +5,7 @@ use std::fmt;
 use taut_agent::{Conversation, Refused, Trouble};
 use taut_core::{
     Bitrate, Datagram, Deadline, Duration, Event, Message, PathId, SendError, Time, Transmit, Transport,
-    is_one_of_several,
+    dispatch_transport,
 };
 use taut_transport::mtip::ChoiceReport;
 use taut_transport::security::Sealed;
@@ -145,7 +145,7 @@ impl Conversation for Carrier {
     }
 }
 
-is_one_of_several!(Carrier);
+dispatch_transport!(Carrier);
 
 impl Transport for Absent {
     fn send(&mut self, _: Time, _: Message) -> Result<(), SendError> {

@@ -55,13 +55,6 @@ impl SimulatedArm {
         }
     }
 
-    /// What it feels goes back so often, on average; `None`: not at all. Default: every period.
-    pub fn feeds_back_every(mut self, interval: Option<Duration>) -> Self {
-        // The first step is told.
-        self.feedback = Pace::new(interval);
-        self
-    }
-
     /// The arm.
     pub fn robot(&self) -> &SimulatedRobot {
         &self.robot
@@ -230,7 +223,7 @@ mod tests {
     #[test]
     fn feedback_keeps_its_rate_whatever_the_period() {
         let every = |interval: u64| {
-            let mut device = moving().feeds_back_every(Some(MS * interval / 2));
+            let mut device = SimulatedArm { feedback: Pace::new(Some(MS * interval / 2)), ..moving() };
             let told = (0..1_000).filter(|_| {
                 device.measure();
                 device.feeds_back()
@@ -239,7 +232,7 @@ mod tests {
         };
         // Every 0.5 ms cannot be had; 1 ms, 1.5 ms and 2.5 ms, the first at once.
         assert_eq!([every(1), every(2), every(3), every(5)], [1_000, 1_000, 667, 401]);
-        let mut silent = moving().feeds_back_every(None);
+        let mut silent = SimulatedArm { feedback: Pace::new(None), ..moving() };
         silent.measure();
         assert!(!silent.feeds_back());
     }

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    ControlResult, Distribution, FlowOwner, FlowPart, FlowResult, MediumResult, Ran, RunResult, VideoResult,
+    ChannelResult, ControlResult, Distribution, FlowOwner, FlowPart, FlowResult, MediumResult, Ran,
+    RunResult, VideoResult,
 };
 use super::{Direction, percent};
 
@@ -69,6 +70,9 @@ pub struct SessionSummary {
     /// Of a session with hand and arm, how these went and what was felt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub control: Option<ControlResult>,
+    /// Of a session with hand and arm, each channel beside states and feedback.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub channels: Vec<ChannelResult>,
     /// Of a session of media, each of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub media: Vec<MediumSummary>,
@@ -113,36 +117,24 @@ pub struct CrossSummary {
     pub delay_ms: Option<Distribution>,
 }
 
-/// What is compared: all that a session carries, a medium of it, or cross traffic by itself.
-#[derive(Clone, Copy, Debug)]
+/// What is compared: all states of a session, a channel beside them, a medium, or cross traffic by itself. Of each pair the simulated one
+/// first, where there is one.
+#[derive(Clone, Debug)]
 pub struct ComparedStream<'a> {
-    /// The medium's name; empty where everything is one.
-    pub name: &'a str,
-    /// In the simulated run, when there is one.
-    pub simulated: Option<Figures<'a>>,
-    /// In the real one.
-    pub real: Figures<'a>,
-}
-
-/// What one run says of a stream.
-#[derive(Clone, Copy, Debug)]
-pub struct Figures<'a> {
+    /// The channel's or the medium's name; empty of all states.
+    pub name: String,
     /// Its latency, in milliseconds; absent when nothing arrived.
-    pub one_way_ms: Option<&'a Distribution>,
+    pub one_way_ms: [Option<&'a Distribution>; 2],
     /// What arrived, per cent.
-    pub delivered_percent: Option<f64>,
+    pub delivered_percent: [Option<f64>; 2],
 }
 
-/// One percentile, simulated and real.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Comparison {
-    /// `"p50"`.
-    pub name: &'static str,
-    /// In milliseconds.
-    pub simulated_ms: f64,
-    /// In milliseconds.
-    pub real_ms: f64,
-}
+/// A percentile and its name.
+pub type Percentile = (&'static str, fn(&Distribution) -> f64);
+
+/// Those that are compared.
+pub const PERCENTILES: [Percentile; 4] =
+    [("p50", |d| d.p50), ("p90", |d| d.p90), ("p99", |d| d.p99), ("p99.9", |d| d.p999)];
 
 /// Whether a real median is that of the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -159,17 +151,10 @@ pub enum Difference {
 const WITHIN_SHARE: f64 = 0.1;
 const WITHIN_MS: f64 = 0.2;
 
-impl Comparison {
-    /// Real less simulated, in milliseconds.
-    pub fn difference_ms(&self) -> f64 {
-        self.real_ms - self.simulated_ms
-    }
-
-    /// Is the difference at most 10 % of the simulated value, or at most 0.2 ms?
-    pub fn is_within(&self) -> bool {
-        let difference = self.difference_ms().abs();
-        difference <= WITHIN_MS || difference <= WITHIN_SHARE * self.simulated_ms
-    }
+/// Is the difference at most 10 % of the simulated value, or at most 0.2 ms?
+fn is_within(simulated_ms: f64, real_ms: f64) -> bool {
+    let difference = (real_ms - simulated_ms).abs();
+    difference <= WITHIN_MS || difference <= WITHIN_SHARE * simulated_ms
 }
 
 impl ComparedRun {
@@ -188,54 +173,50 @@ impl ComparedRun {
         self.simulated.iter().chain([&self.real])
     }
 
-    /// The streams that are compared: each medium, or everything together.
+    /// The streams that are compared: each medium, or all states and each channel beside them.
     pub fn streams(&self) -> Vec<ComparedStream<'_>> {
-        let simulated = self.simulated.as_ref();
-        if self.real.media.is_empty() {
-            let simulated = simulated.map(Figures::of_all);
-            return vec![ComparedStream { name: "", simulated, real: Figures::of_all(&self.real) }];
+        let both = [self.simulated.as_ref(), Some(&self.real)];
+        if !self.real.media.is_empty() {
+            let of = |real: &MediumSummary| {
+                let both = both.map(|one| one?.media.iter().find(|medium| medium.name == real.name));
+                ComparedStream {
+                    name: real.name.clone(),
+                    one_way_ms: both.map(|medium| medium?.one_way_ms.as_ref()),
+                    delivered_percent: both.map(|medium| medium?.delivered_percent),
+                }
+            };
+            return self.real.media.iter().map(of).collect();
         }
-        let twin = |name: &str| simulated?.media.iter().find(|medium| medium.name == name).map(Figures::of);
-        let media = self.real.media.iter();
-        media
-            .map(|medium| ComparedStream {
-                name: &medium.name,
-                simulated: twin(&medium.name),
-                real: Figures::of(medium),
-            })
-            .collect()
-    }
-}
-
-impl<'a> Figures<'a> {
-    fn of_all(run: &'a SessionSummary) -> Self {
-        Self { one_way_ms: run.one_way_ms.as_ref(), delivered_percent: run.delivered_percent }
-    }
-
-    fn of(medium: &'a MediumSummary) -> Self {
-        Self { one_way_ms: medium.one_way_ms.as_ref(), delivered_percent: medium.delivered_percent }
+        let states = ComparedStream {
+            name: String::new(),
+            one_way_ms: both.map(|one| one?.one_way_ms.as_ref()),
+            delivered_percent: both.map(|one| one?.delivered_percent),
+        };
+        let channels = self.real.channels.iter().map(|real| {
+            let is_twin = |one: &&ChannelResult| (&one.name, one.direction) == (&real.name, real.direction);
+            let both = both.map(|one| one?.channels.iter().find(is_twin));
+            ComparedStream {
+                name: format!("channel {} {}", real.name, real.direction.name()),
+                one_way_ms: both.map(|channel| channel?.age_ms.as_ref()),
+                delivered_percent: both.map(|channel| percent(channel?.delivered, channel?.made)),
+            }
+        });
+        std::iter::once(states).chain(channels).collect()
     }
 }
 
 impl ComparedStream<'_> {
-    /// p50, p90, p99 and p99.9 side by side; none when one of the runs delivered nothing.
-    pub fn percentiles(&self) -> Vec<Comparison> {
-        let simulated = self.simulated.and_then(|run| run.one_way_ms);
-        let (Some(simulated), Some(real)) = (simulated, self.real.one_way_ms) else { return Vec::new() };
-        let of = |name, percentile: fn(&Distribution) -> f64| Comparison {
-            name,
-            simulated_ms: percentile(simulated),
-            real_ms: percentile(real),
-        };
-        vec![of("p50", |d| d.p50), of("p90", |d| d.p90), of("p99", |d| d.p99), of("p99.9", |d| d.p999)]
+    /// In the order of [`PERCENTILES`], in milliseconds.
+    pub fn percentiles(&self) -> [[Option<f64>; 2]; 4] {
+        PERCENTILES.map(|(_, of)| self.one_way_ms.map(|one| one.map(of)))
     }
 
     /// Whether the median is that of the model.
     pub fn median(&self) -> Difference {
-        match self.percentiles().first() {
-            None => Difference::Unknown,
-            Some(median) if median.is_within() => Difference::Within,
-            Some(_) => Difference::Beyond,
+        match self.percentiles()[0] {
+            [Some(simulated), Some(real)] if is_within(simulated, real) => Difference::Within,
+            [Some(_), Some(_)] => Difference::Beyond,
+            _ => Difference::Unknown,
         }
     }
 }
@@ -314,6 +295,7 @@ impl SessionSummary {
             rtt_p50_ms: teleop.and_then(|teleop| teleop.rtt_ms.as_ref()).map(|rtt| rtt.p50),
             efficiency_percent: teleop.and_then(|teleop| teleop.wire[0].efficiency_percent),
             control: teleop.and_then(|teleop| teleop.control.clone()),
+            channels: teleop.map_or_else(Vec::new, |teleop| teleop.channels.clone()),
             counters: counters(&run.flows),
             violations: run.conservation.violations.clone(),
             media,
@@ -341,10 +323,9 @@ mod tests {
 
     #[test]
     fn a_tenth_or_a_fifth_of_a_millisecond_is_near_enough() {
-        let within = |simulated_ms, real_ms| Comparison { name: "p50", simulated_ms, real_ms }.is_within();
-        assert!(within(0.3, 0.49) && !within(0.3, 0.51), "0.2 ms where the delay is short");
-        assert!(within(35.0, 38.4) && !within(35.0, 38.6), "10 % where it is long");
-        assert!(within(35.0, 31.6) && !within(35.0, 31.4), "either way");
+        assert!(is_within(0.3, 0.49) && !is_within(0.3, 0.51), "0.2 ms where the delay is short");
+        assert!(is_within(35.0, 38.4) && !is_within(35.0, 38.6), "10 % where it is long");
+        assert!(is_within(35.0, 31.6) && !is_within(35.0, 31.4), "either way");
     }
 
     fn distribution(value: f64) -> Distribution {
@@ -385,6 +366,7 @@ mod tests {
             gap_ms: None,
             copies: None,
             control: None,
+            channels: Vec::new(),
             media: media.iter().map(medium).collect(),
             cross: Vec::new(),
             videos: Vec::new(),
@@ -393,20 +375,56 @@ mod tests {
         }
     }
 
+    fn compared(simulated: SessionSummary, real: SessionSummary) -> ComparedRun {
+        ComparedRun { variant: String::new(), seed: 1, simulated: Some(simulated), real }
+    }
+
     #[test]
-    fn each_medium_is_compared_with_its_own_twin_and_without_media_everything_is_one() {
-        let run = |simulated: &[(&str, f64)], real: &[(&str, f64)]| ComparedRun {
-            variant: String::new(),
-            seed: 1,
-            simulated: Some(summary(simulated)),
-            real: summary(real),
-        };
-        let media = run(&[("audio", 9.0), ("video", 50.0)], &[("video", 60.0), ("audio", 9.1)]);
-        let found: Vec<_> = media.streams().iter().map(|one| (one.name.to_owned(), one.median())).collect();
+    fn each_medium_is_compared_with_its_own_twin_and_without_media_all_states_are_one() {
+        let media = compared(
+            summary(&[("audio", 9.0), ("video", 50.0)]),
+            summary(&[("video", 60.0), ("audio", 9.1)]),
+        );
+        let found: Vec<_> = media.streams().iter().map(|one| (one.name.clone(), one.median())).collect();
         let expected = [("video", Difference::Beyond), ("audio", Difference::Within)];
         assert_eq!(found, expected.map(|(name, median)| (name.to_owned(), median)));
-        let one = run(&[], &[]);
-        let [all] = &one.streams()[..] else { panic!("everything is one") };
-        assert_eq!((all.name, all.real.delivered_percent), ("", Some(90.0)));
+        let one = compared(summary(&[]), summary(&[]));
+        let [all] = &one.streams()[..] else { panic!("all states are one") };
+        assert_eq!((all.name.as_str(), all.delivered_percent), ("", [Some(90.0); 2]));
+    }
+
+    #[test]
+    fn a_channel_is_compared_beside_the_states_with_that_of_its_name_and_direction() {
+        let session = |channels: &[(&str, Direction, f64)]| {
+            let channel = |(name, direction, age): &(&str, Direction, f64)| ChannelResult {
+                name: (*name).to_owned(),
+                direction: *direction,
+                delivery: "newest".to_owned(),
+                made: 4,
+                delivered: 3,
+                dropped: BTreeMap::new(),
+                lost: 1,
+                bytes: 300,
+                age_ms: Some(distribution(*age)),
+            };
+            SessionSummary { channels: channels.iter().map(channel).collect(), ..summary(&[]) }
+        };
+        let (there, back) = (Direction::Forward, Direction::Backward);
+        let simulated = session(&[("map", there, 50.0), ("map", back, 9.0)]);
+        let run =
+            compared(simulated, session(&[("map", back, 9.1), ("map", there, 60.0), ("new", there, 1.0)]));
+        let streams = run.streams();
+        let found: Vec<_> = streams.iter().map(|one| (one.name.as_str(), one.median())).collect();
+        assert_eq!(
+            found,
+            [
+                ("", Difference::Within),
+                ("channel map backward", Difference::Within),
+                ("channel map forward", Difference::Beyond),
+                ("channel new forward", Difference::Unknown),
+            ]
+        );
+        assert_eq!(streams[1].delivered_percent, [Some(75.0); 2]);
+        assert_eq!(streams[3].percentiles()[0], [None, Some(1.0)]);
     }
 }

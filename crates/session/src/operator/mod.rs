@@ -401,9 +401,7 @@ impl<T: Transport> Operator<T> {
     pub fn poll_event(&mut self) -> Option<OperatorEvent> {
         // What has come meanwhile is behind what waits to be told.
         if self.events.is_empty() {
-            if let Some(first) = self.port.transport.poll_event() {
-                self.listen(self.now, first);
-            }
+            self.listen(self.now);
             self.report_drops();
         }
         let event = self.events.pop_front();
@@ -494,9 +492,7 @@ impl<T: Transport> Operator<T> {
     /// Takes what came, then does what is due, most urgent first.
     fn settle(&mut self, now: Time) {
         self.now = self.now.max(now);
-        if let Some(first) = self.port.transport.poll_event() {
-            self.listen(now, first);
-        }
+        self.listen(now);
         match self.phase {
             Phase::Connecting => self.greet_early(now),
             Phase::Closed => {}
@@ -517,12 +513,10 @@ impl<T: Transport> Operator<T> {
         self.report_drops();
     }
 
-    /// Takes this, and all that came with it.
-    fn listen(&mut self, now: Time, first: Event) {
-        let mut next = Some(first);
-        while let Some(event) = next {
+    /// Takes all that came.
+    fn listen(&mut self, now: Time) {
+        while let Some(event) = self.port.transport.poll_event() {
             self.hear(now, event);
-            next = self.port.transport.poll_event();
         }
     }
 

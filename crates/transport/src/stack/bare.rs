@@ -1,6 +1,6 @@
 //! Every transport, with nothing around it.
 
-use taut_core::{Bytes, IPV4_HEADER, Protocol, Rng, Transport, UDP_HEADER, is_one_of_several};
+use taut_core::{Bytes, IPV4_HEADER, Protocol, Rng, Transport, UDP_HEADER, dispatch_transport};
 
 use super::{EveryPath, Part, Protection, Randomness, Side, StackError, StackSpec};
 use crate::dccp::Dccp;
@@ -70,7 +70,7 @@ impl Bare {
     }
 }
 
-is_one_of_several!(Bare);
+dispatch_transport!(Bare);
 
 /// The end of a connection that is at this side.
 macro_rules! end {

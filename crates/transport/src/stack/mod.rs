@@ -39,7 +39,7 @@ mod trouble;
 
 use std::fmt;
 
-use taut_core::{Protocol, Rng, Transport, is_one_of_several};
+use taut_core::{Protocol, Rng, Transport, dispatch_transport};
 
 pub use self::bare::Bare;
 pub use self::every_path::EveryPath;
@@ -83,7 +83,7 @@ impl Stack {
     }
 }
 
-is_one_of_several!(Stack);
+dispatch_transport!(Stack);
 
 /// Which of the two ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

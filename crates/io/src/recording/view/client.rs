@@ -32,12 +32,12 @@ const LONGEST: usize = 32 << 10;
 /// Messages of a client that are read before what waits for it goes on.
 const READ: usize = 16;
 /// What the kernel keeps for a client, beside what waits here.
-const KERNEL: usize = 256 << 10;
+const SEND_BUFFER: usize = 256 << 10;
 /// Short messages go out together, so often and so many bytes at a time: nobody's eyes are faster.
 const TOGETHER: Duration = Duration::from_millis(10);
 const BATCH: usize = 64 << 10;
-/// A client is told so seldom what it misses.
-const TOLD: Duration = Duration::from_secs(1);
+/// Between two times that a client is told what it misses, at least.
+const STATUS_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Between the thread that records and the client's own.
 pub(super) struct Client {
@@ -180,7 +180,7 @@ fn shake(stream: TcpStream, shared: &Shared) -> io::Result<WebSocket<Socket>> {
 pub(super) fn serve(stream: TcpStream, shared: &Shared, client: &Client) -> Result<(), Error> {
     stream.set_nonblocking(true)?;
     stream.set_nodelay(true)?;
-    SockRef::from(&stream).set_send_buffer_size(KERNEL)?;
+    SockRef::from(&stream).set_send_buffer_size(SEND_BUFFER)?;
     let waits_on = stream.try_clone()?;
     let mut web = shake(stream, shared)?;
     for text in &shared.hello {
@@ -322,7 +322,7 @@ impl<'a> Serving<'a> {
         }
         if not_shown != self.told && now >= self.next_told {
             put(&mut self.web, status(1, &misses(not_shown, self.was_blocked)))?;
-            (self.told, self.next_told, self.was_blocked) = (not_shown, now + TOLD, false);
+            (self.told, self.next_told, self.was_blocked) = (not_shown, now + STATUS_INTERVAL, false);
         }
         if is_over {
             // Its answer is waited for as any other.

@@ -137,6 +137,8 @@ pub fn account(
     let mut notes: Vec<(Side, Time, Note)> = ends
         .into_iter()
         .flat_map(|end| end.notes.into_iter().map(move |(at, note)| (end.scribe.side, at, note)))
+        // The robot waits for its operator before the run begins, and what it makes then is of no run.
+        .filter(|(_, at, note)| *at >= began || !matches!(note, Note::Channel(..)))
         .collect();
     // What happens at one instant, the operator's end did first.
     notes.sort_by_key(|(_, at, _)| *at);

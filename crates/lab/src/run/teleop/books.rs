@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use taut_core::{Bytes, DropCause, Duration, Medium, NodeEvent, Sample, Time};
 use taut_session::{ClockEstimate, OperatorEvent, Priority, RobotEvent, State, StateError};
 
+use super::channels::Happened;
 use super::notes::Note;
 use super::record::{Shared, Transit};
 use super::wire::Seen;
@@ -83,6 +84,10 @@ impl Book {
             Note::Feedback(taken) => self.fed_back(now, taken),
             Note::Channel(channel, happened) => {
                 let mut record = self.record.borrow_mut();
+                // Both ends make messages until the hand ends, though on sockets the arm learns of that later.
+                if record.finished && matches!(happened, Happened::Made(_)) {
+                    return;
+                }
                 let bytes = record.channels.write(now, channel, happened);
                 let way = if self.side == Side::Opens { Direction::Backward } else { Direction::Forward };
                 record.brought(way, bytes);

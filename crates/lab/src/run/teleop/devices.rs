@@ -7,7 +7,7 @@ use std::rc::Rc;
 use taut_agent::{DeviceFailure, DeviceMessage, Measured, OperatorDevice, RobotDevice, Sample, SetPoint};
 use taut_core::{Bitrate, Duration, Seed, Time};
 use taut_session::motion::Motion;
-use taut_session::{ChannelId, Direction, MotionLimits, RobotConfig, State, StopCause};
+use taut_session::{ChannelId, Direction, MotionLimits, RobotConfig, StopCause};
 
 use super::reserves::{Reserves, TellingArm, TellingHand};
 use crate::generator::Generators;
@@ -149,6 +149,7 @@ pub(super) struct Hand {
 }
 
 impl OperatorDevice for Hand {
+    taut_agent::forward_operator_device!(self, self.device => skip resumed feel lost receive);
     fn sample(&mut self, now: Time) -> Option<Sample> {
         let goes_on = self.left != Some(0) && now < self.until;
         let sample = if goes_on { self.device.sample(now) } else { None };
@@ -159,21 +160,6 @@ impl OperatorDevice for Hand {
             self.over.set(true);
         }
         sample
-    }
-    fn skip(&mut self, periods: u64) -> u64 {
-        self.device.skip(periods)
-    }
-    fn resumed(&mut self) {
-        self.device.resumed();
-    }
-    fn feel(&mut self, now: Time, state: &State) {
-        self.device.feel(now, state);
-    }
-    fn lost(&mut self) {
-        self.device.lost();
-    }
-    fn receive(&mut self, channel: ChannelId, age: Option<Duration>, payload: &[u8]) {
-        self.device.receive(channel, age, payload);
     }
     fn limit_bitrate(&mut self, rate: Bitrate) {
         self.generators.limit(rate);

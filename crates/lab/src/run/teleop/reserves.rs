@@ -4,12 +4,11 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use taut_agent::{
-    CoupledArm, CoupledHand, DeviceFailure, DeviceMessage, Measured, OperatorDevice, RobotDevice, Sample,
-    SetPoint,
+    CoupledArm, CoupledHand, DeviceFailure, Measured, OperatorDevice, RobotDevice, Sample, SetPoint,
 };
-use taut_core::{Bitrate, Duration, Time};
+use taut_core::{Duration, Time};
 use taut_session::motion::Motion;
-use taut_session::{ChannelId, State, StopCause};
+use taut_session::{ChannelId, StopCause};
 use taut_transport::stack::Side;
 
 use crate::scenario::{ReserveOf, WantedSpec};
@@ -60,32 +59,15 @@ impl<D: OperatorDevice> TellingHand<D> {
 }
 
 impl<D: OperatorDevice> OperatorDevice for TellingHand<D> {
+    taut_agent::forward_operator_device!(self, self.0 => skip resumed feel receive limit_bitrate poll_message);
     fn sample(&mut self, now: Time) -> Option<Sample> {
         let sample = self.0.sample(now);
         self.tell();
         sample
     }
-    fn skip(&mut self, periods: u64) -> u64 {
-        self.0.skip(periods)
-    }
-    fn resumed(&mut self) {
-        self.0.resumed();
-    }
-    fn feel(&mut self, now: Time, state: &State) {
-        self.0.feel(now, state);
-    }
     fn lost(&mut self) {
         self.0.lost();
         self.tell();
-    }
-    fn receive(&mut self, channel: ChannelId, age: Option<Duration>, payload: &[u8]) {
-        self.0.receive(channel, age, payload);
-    }
-    fn limit_bitrate(&mut self, rate: Bitrate) {
-        self.0.limit_bitrate(rate);
-    }
-    fn poll_message(&mut self, now: Time) -> Option<DeviceMessage> {
-        self.0.poll_message(now)
     }
 }
 
