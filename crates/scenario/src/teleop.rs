@@ -102,6 +102,11 @@ pub struct Teleop {
     /// without a network, at the same pace. The duration is 21s or more then; grip, rest and tremor are those of nobody, and the device is none of one's own.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub led: bool,
+    /// Does the hand turn about x what it moves along x otherwise, at a lever of 10 cm: hand, arm, its controller and what is touched, 10 N/m of which are 0.1 N m/rad? States say
+    /// angular velocity and torque then, and the law couples both, with impedances and an energy of their own. Everything that is given and told is at the lever's end, in metres and
+    /// newtons. What is touched has no friction.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub turns: bool,
     /// How the hand holds the device.
     #[serde(default, skip_serializing_if = "Grip::is_default")]
     pub grip: Grip,
@@ -459,7 +464,14 @@ pub(super) fn check(teleop: &Teleop, vertices: &BTreeSet<String>) -> Checked {
     within(key("grip.stiffness"), stiffness, 1.0, 10_000.0)?;
     plant::check(teleop)?;
     let kind = teleop.environment.name();
+    if teleop.turns && teleop.codec == CodecSpec::Omni71 {
+        return fault(key("turns"), "needs `codec = \"native\"`: omni71 has no place for a torque");
+    }
     if let Some([stiffness, damping, friction]) = teleop.environment.surface() {
+        if teleop.turns && friction > 0.0 {
+            let rubs = format!("what is turned against a {kind} does not slide on it: say `friction = 0.0`");
+            return fault(key("turns"), rubs);
+        }
         within(format!("teleop.environment.{kind}.stiffness"), stiffness, 0.0, 20_000.0)?;
         within(format!("teleop.environment.{kind}.damping"), damping, 0.0, 100.0)?;
         within(format!("teleop.environment.{kind}.friction"), friction, 0.0, 2.0)?;

@@ -81,8 +81,8 @@ impl Control {
     }
 
     /// The robot's force came to the hand, or nothing fresh is known of it.
-    pub(super) fn feels(&mut self, force: Option<[f32; 3]>) {
-        self.felt = force.unwrap_or_default().map(f64::from);
+    pub(super) fn feels(&mut self, force: Option<Vector>) {
+        self.felt = force.unwrap_or_default();
     }
 
     /// The robot moves, or stands.
