@@ -1,8 +1,8 @@
 //! A device under a control law.
 
 use taut_control::{
-    Law, Message, OperatorEnd, OperatorOutput, Orientation, Player, PlayerCounts, RobotEnd, RobotOutput, Servo,
-    Vector, lasts,
+    Law, Message, OperatorEnd, OperatorOutput, Orientation, Player, PlayerCounts, RobotEnd, RobotOutput,
+    Servo, Vector, lasts,
 };
 use taut_core::{Bitrate, Duration, HoldTarget, Time};
 use taut_session::motion::Motion;
@@ -272,7 +272,9 @@ impl<D: RobotDevice> RobotDevice for CoupledArm<D> {
             return false;
         }
         if is_passive && self.turn.is_some() && point.state.turning.is_none() {
-            self.refuse("what it is told does not say how the hand turns: both ends need the same control law");
+            self.refuse(
+                "what it is told does not say how the hand turns: both ends need the same control law",
+            );
             return false;
         }
         let follows = self.lease.grant(self.now, point.lease);
@@ -324,3 +326,5 @@ impl<D: RobotDevice> RobotDevice for CoupledArm<D> {
 mod playout_tests;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod turning_tests;

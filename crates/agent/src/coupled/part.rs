@@ -158,8 +158,7 @@ fn bound<P: Part>(guard: &mut Guard, now: Time, asked: Moved<P>) -> Option<Moved
     };
     let [bounded, wanted] = [&bounded, wanted].map(P::read);
     let apart = bounded.position.way_from(&wanted.position);
-    let is_within =
-        apart.iter().all(|part| part.abs() <= P::ROUNDING) && bounded.velocity == wanted.velocity;
+    let is_within = apart.iter().all(|part| part.abs() <= P::ROUNDING) && bounded.velocity == wanted.velocity;
     Some(if is_within { asked } else { bounded })
 }
 

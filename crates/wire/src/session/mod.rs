@@ -223,9 +223,7 @@ impl Frame {
             13 => Body::Goodbye,
             14 => Body::Reset(Command::parse(bytes)),
             15 => Body::ResetAck(CommandAck::parse(bytes)?),
-            18 => {
-                Body::AcknowledgingState(State::parse(bytes, tail)?, Arrivals::parse_at(bytes, state::LEN))
-            }
+            18 => Body::AcknowledgingState(State::parse(bytes, tail)?, Arrivals::parse_at(bytes, state::LEN)),
             _ => Body::Arrivals(Arrivals::parse_at(bytes, HEADER_LEN)),
         };
         Ok(Self { session, body })

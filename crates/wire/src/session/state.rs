@@ -168,7 +168,8 @@ impl State {
             .filter(|_| is_turning(bytes) == (flags & TURNING != 0))
             .ok_or(value)?;
         let energies = &tail[if is_turning(bytes) { TURNING_LEN } else { 0 }..];
-        let mut energies = energies.chunks_exact(ENERGY_LEN).map(|energy| f64::from_be_bytes(array(energy, 0)));
+        let mut energies =
+            energies.chunks_exact(ENERGY_LEN).map(|energy| f64::from_be_bytes(array(energy, 0)));
         Ok(Self {
             sequence: u32_at(bytes, field::SEQUENCE).into(),
             created_ns: u64::from(u32_at(bytes, field::CREATED)) * 1_000,

@@ -333,4 +333,25 @@ mod tests {
         let short = touched(&teleop("environment = \"wall\"\nled = true"), 15, 1);
         assert!(short.felt.is_none() && short.touch.unwrap().calm.is_none());
     }
+
+    #[test]
+    fn what_turns_rattles_and_is_calm_and_as_stiff_as_what_moves() {
+        let turning = |keys: &str| {
+            teleop(&format!("turns = true\nenvironment = {{ wall = {{ friction = 0.0 }} }}\n{keys}"))
+        };
+        let by = |law: &str, ms| touched(&turning(&format!("rest = \"2s\"\nlaw = {law}")), 40, ms);
+        let [near, far] = [8, 11].map(|ms| calm(&by("\"position_force\"", ms)));
+        assert!(near && !far, "10.06 ms is where the loop of hand, arm and stop has no margin left");
+        for law in ["{ wave = {} }", "{ tdpa = {} }"] {
+            assert!([1, 40, 100].into_iter().all(|ms| calm(&by(law, ms))), "{law}");
+        }
+        let led = |law: &str, ms| {
+            let felt = touched(&turning(&format!("led = true\nlaw = {law}")), 30, ms).felt;
+            felt.expect("it was led for long enough").slow_n_m
+        };
+        // 15 N·m/rad of servo and stop, k/(1 + kT/(2b)) of it over 41 ms with 0.3 N·m·s/rad; at the end of the lever a hundred times that in N/m.
+        let [direct, waves] = [led("\"position_force\"", 1), led("{ wave = {} }", 41)];
+        assert!((direct / 1_500.0 - 1.0).abs() < 0.01, "{direct} N/m");
+        assert!((waves / 740.0 - 1.0).abs() < 0.02, "{waves} N/m");
+    }
 }
