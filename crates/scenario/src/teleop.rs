@@ -464,14 +464,7 @@ pub(super) fn check(teleop: &Teleop, vertices: &BTreeSet<String>) -> Checked {
     within(key("grip.stiffness"), stiffness, 1.0, 10_000.0)?;
     plant::check(teleop)?;
     let kind = teleop.environment.name();
-    if teleop.turns && teleop.codec == CodecSpec::Omni71 {
-        return fault(key("turns"), "needs `codec = \"native\"`: omni71 has no place for a torque");
-    }
     if let Some([stiffness, damping, friction]) = teleop.environment.surface() {
-        if teleop.turns && friction > 0.0 {
-            let rubs = format!("what is turned against a {kind} does not slide on it: say `friction = 0.0`");
-            return fault(key("turns"), rubs);
-        }
         within(format!("teleop.environment.{kind}.stiffness"), stiffness, 0.0, 20_000.0)?;
         within(format!("teleop.environment.{kind}.damping"), damping, 0.0, 100.0)?;
         within(format!("teleop.environment.{kind}.friction"), friction, 0.0, 2.0)?;

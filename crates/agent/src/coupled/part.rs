@@ -156,10 +156,11 @@ fn bound<P: Part>(guard: &mut Guard, now: Time, asked: Moved<P>) -> Option<Moved
     let (Motion::State(bounded), Motion::State(wanted)) = (guard.bound(now, &wanted).ok()?, &wanted) else {
         return None;
     };
-    let [bounded, wanted] = [&bounded, wanted].map(P::read);
-    let apart = bounded.position.way_from(&wanted.position);
-    let is_within = apart.iter().all(|part| part.abs() <= P::ROUNDING) && bounded.velocity == wanted.velocity;
-    Some(if is_within { asked } else { bounded })
+    let [mut bounded, wanted] = [&bounded, wanted].map(P::read);
+    if bounded.position.way_from(&wanted.position).iter().all(|part| part.abs() <= P::ROUNDING) {
+        bounded.position = wanted.position;
+    }
+    Some(if bounded == wanted { asked } else { bounded })
 }
 
 fn told<P: Part>(moved: &Moved<P>) -> Motion {

@@ -225,12 +225,18 @@ mod tests {
     use super::*;
     use crate::scenario::Scenario;
 
-    fn teleop(keys: &str) -> Teleop {
+    fn parsed(keys: &str) -> Result<Teleop, String> {
         let text = format!(
             "title = \"touch\"\nduration = \"40s\"\n[links.wire]\nbetween = [\"operator\", \"robot\"]\nchain = []\n[teleop]\n\
              operator = \"operator\"\nrobot = \"robot\"\ndevice_force = 40.0\n{keys}"
         );
-        Scenario::parse("touch.toml", &text).unwrap().teleop.unwrap()
+        Scenario::parse("touch.toml", &text)
+            .map(|scenario| scenario.teleop.unwrap())
+            .map_err(|error| error.to_string())
+    }
+
+    fn teleop(keys: &str) -> Teleop {
+        parsed(keys).unwrap()
     }
 
     fn touched(teleop: &Teleop, seconds: u64, periods: usize) -> ControlResult {
@@ -332,6 +338,14 @@ mod tests {
         assert!(few > all + 8.0, "{all} {few} %");
         let short = touched(&teleop("environment = \"wall\"\nled = true"), 15, 1);
         assert!(short.felt.is_none() && short.touch.unwrap().calm.is_none());
+    }
+
+    #[test]
+    fn what_turns_neither_slides_nor_fits_the_old_samples() {
+        for (keys, why) in [("", "friction = 0.0"), ("codec = \"omni71\"\n", "no place for a torque")] {
+            let error = parsed(&format!("{keys}turns = true\nenvironment = \"wall\"")).unwrap_err();
+            assert!(error.contains("teleop.turns") && error.contains(why), "{error}");
+        }
     }
 
     #[test]
