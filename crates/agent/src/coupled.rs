@@ -1,28 +1,36 @@
 //! A device under a control law.
 
 use taut_control::{
-    Law, Message, Motion as Moved, OperatorEnd, OperatorOutput, Player, PlayerCounts, RobotEnd, RobotOutput,
-    Servo, Surroundings, Vector, lasts,
+    Law, Message, OperatorEnd, OperatorOutput, Orientation, Player, PlayerCounts, RobotEnd, RobotOutput,
+    Servo, Vector, lasts,
 };
 use taut_core::{Duration, HoldTarget, Time};
-use taut_session::motion::{self, Guard, Motion};
-use taut_session::{ChannelId, MotionLimits, Priority, State, StopCause};
+use taut_session::motion::Motion;
+use taut_session::{ChannelId, MotionLimits, Priority, State, StopCause, Turning};
 
 use crate::{DeviceFailure, LawFeedback, Lease, Measured, OperatorDevice, RobotDevice, Sample, SetPoint};
+use part::{Led, Part};
+
+mod part;
 
 /// A device in the hand, and its end of a law: the robot's must be of the same.
 #[derive(Debug)]
 pub struct CoupledHand<D> {
     device: D,
     end: OperatorEnd,
+    /// Of what it turns, where the law couples that too.
+    turn: Option<OperatorEnd<Orientation>>,
     period: Duration,
     /// Periods before this one.
     missed: u64,
-    player: Player<Message>,
+    player: Player<Said>,
     /// Of what the robot says, when it is played.
     max_age: Duration,
     lasts: Option<Duration>,
 }
+
+/// Of points, and of turns where that is said.
+type Said = (Message, Option<Message<Orientation>>);
 
 /// An arm and its end of a law: the operator's must be of the same. A [passive](Law::is_passive) one says energy with every state, and is stopped by states that say none.
 ///
@@ -31,17 +39,17 @@ pub struct CoupledHand<D> {
 #[derive(Debug)]
 pub struct CoupledArm<D> {
     device: D,
-    end: RobotEnd,
-    /// Of the reference.
-    guard: Guard,
+    point: Led<Vector>,
+    /// Where the law couples turns too.
+    turn: Option<Led<Orientation>>,
+    /// For what is led, and how long what it measured counts.
+    limits: (MotionLimits, Duration),
     /// By the count of periods.
     now: Time,
     lease: Lease,
     player: Player<State>,
     /// Whose signals the law goes by.
     played: Option<State>,
-    measured: Option<Surroundings>,
-    lasts: Option<Duration>,
     failure: Option<DeviceFailure>,
 }
 
@@ -51,12 +59,20 @@ impl<D: OperatorDevice> CoupledHand<D> {
         Self {
             device,
             end: OperatorEnd::new(law, servo, period).limit_force(limit),
+            turn: None,
             player: Player::new(AT_ONCE, period),
             max_age: Duration::MAX,
             lasts: None,
             period,
             missed: 0,
         }
+    }
+
+    /// What the hand turns is coupled as well, by a law and a servo [of turns](Law::of_turns), and pushed with `limit` N·m at most. The robot's end must do the same: one that
+    /// does not turns its arm as the hand is turned, and no torque comes back. Default: the orientation is handed on.
+    pub fn turning(mut self, law: Law, servo: Servo, limit: f64) -> Self {
+        self.turn = Some(OperatorEnd::new(law, servo, self.period).limit_force(limit));
+        self
     }
 
     /// What the robot says is played out in even time, and not at all from an age of `max_age` on. Default: as it comes.
@@ -85,16 +101,23 @@ impl<D: RobotDevice> CoupledArm<D> {
         let period = device.period();
         Self {
             device,
-            end: RobotEnd::new(law, servo, period),
-            guard: Guard::new(limits, watchdog),
+            point: Led::new(RobotEnd::new(law, servo, period), &limits, watchdog),
+            turn: None,
+            limits: (limits, watchdog),
             now: Time::ZERO,
             lease: Lease::default(),
             player: Player::new(AT_ONCE, period),
             played: None,
-            measured: None,
-            lasts: None,
             failure: None,
         }
+    }
+
+    /// What turns is led as well, by a law and a servo [of turns](Law::of_turns), within the same limits. Of a [passive](Law::is_passive) law states that do not say how
+    /// the hand turns stop the arm: the operator's end must do the same. Default: the orientation is handed on.
+    pub fn turning(mut self, law: Law, servo: Servo) -> Self {
+        let (limits, watchdog) = &self.limits;
+        self.turn = Some(Led::new(RobotEnd::new(law, servo, self.device.period()), limits, *watchdog));
+        self
     }
 
     /// Set points are played out in even time, and none for longer than it is fresh: how long the arm may move follows from those that came, whether
@@ -106,49 +129,35 @@ impl<D: RobotDevice> CoupledArm<D> {
 
     /// Motion ends here: nothing that came before leads the arm any more.
     fn begin_again(&mut self) {
-        self.end.begin_again();
+        self.point.begin_again();
+        self.turn.iter_mut().for_each(Led::begin_again);
         self.player.clear();
-        (self.played, self.lasts) = (None, None);
+        self.played = None;
     }
 
     /// To the reference, for as long as the newest set point allows.
-    fn lead(&mut self) -> Option<Message> {
+    fn lead(&mut self) -> Option<Said> {
         if self.lease.expire(self.now) {
             self.begin_again();
         }
         if let Some(state) = self.player.play(self.now) {
-            self.end.receive(&message(&state));
+            self.point.receive(&state);
+            self.turn.iter_mut().for_each(|turn| turn.receive(&state));
             self.played = Some(state);
         }
-        let measured = self.measured?;
-        let (guard, now) = (&mut self.guard, self.now);
-        guard.measure(now, &told(&measured.arm));
-        let mut allowed = None;
-        let output = self.end.step_within(&measured, |asked| {
-            allowed = bound(guard, now, asked);
-            allowed
-        });
-        let Some(output) = output else {
+        let point = self.point.lead(self.now)?;
+        let turn = self.turn.as_mut().and_then(|turn| turn.lead(self.now)).transpose();
+        let (Ok(RobotOutput { reference, message, .. }), Ok(turn)) = (point, turn) else {
             self.refuse("what it measures is no finite number");
             return None;
         };
-        let law = self.end.law();
-        self.lasts = (self.end.leads() && law.is_passive()).then(|| lasts(output.reserve, &output.port()));
-        let RobotOutput { reference, message, .. } = output;
-        if !self.end.leads() {
-            self.guard.enable(now);
-        } else if allowed.is_some_and(|allowed| allowed != reference) {
-            // Energy held it back as well: the set point is where it came to.
-            self.guard.measure(now, &told(&reference));
-            self.guard.enable(now);
-        }
-        if let (true, Some(played), Some(due)) = (self.lease.is_enabled(), self.played, self.lease.due()) {
-            let Moved { position, velocity } = reference;
-            let state = State { position: single(&position), velocity: single(&velocity), ..played };
+        if let (true, Some(mut state), Some(due)) = (self.lease.is_enabled(), self.played, self.lease.due()) {
+            Part::tell(&mut state, &reference);
+            turn.iter().for_each(|turn| Part::tell(&mut state, &turn.reference));
             let lease = due.saturating_since(self.now);
             self.device.apply(&SetPoint { state, lease, fresh: lease });
         }
-        Some(message)
+        Some((message, turn.map(|turn| turn.message)))
     }
 
     /// It stops, until it is enabled once more.
@@ -161,8 +170,9 @@ impl<D: RobotDevice> CoupledArm<D> {
     }
 
     /// How long this end may go on until its reserve is spent ([`lasts`]), as of the latest period; `None` where the law has none, and while the arm is not led.
-    pub const fn lasts(&self) -> Option<Duration> {
-        self.lasts
+    pub fn lasts(&self) -> Option<Duration> {
+        let turn = self.turn.as_ref().and_then(|turn| turn.lasts);
+        self.point.lasts.into_iter().chain(turn).min()
     }
 
     /// The device.
@@ -174,46 +184,37 @@ impl<D: RobotDevice> CoupledArm<D> {
 /// Nothing is held.
 const AT_ONCE: HoldTarget = HoldTarget::Fixed(Duration::ZERO);
 
-/// Where the reference may be at `now`; `None`: where it is.
-fn bound(guard: &mut Guard, now: Time, asked: Moved) -> Option<Moved> {
-    let wanted = told(&asked);
-    match guard.bound(now, &wanted).ok()? {
-        bounded if bounded == wanted => Some(asked),
-        Motion::State(state) => {
-            Some(Moved { position: wide(&state.position), velocity: wide(&state.velocity) })
-        }
-        _ => None,
-    }
-}
-
-fn told(moved: &Moved) -> Motion {
-    let Moved { position, velocity } = moved;
-    Motion::State(motion::State {
-        position: single(position),
-        velocity: single(velocity),
-        ..motion::State::default()
-    })
-}
-
 impl<D: OperatorDevice> OperatorDevice for CoupledHand<D> {
     crate::forward_operator_device!(self, self.device => receive limit_bitrate poll_message);
     fn sample(&mut self, now: Time) -> Option<Sample> {
-        if let Some(message) = self.player.play(now) {
-            self.end.receive(&message);
+        if let Some((point, turn)) = self.player.play(now) {
+            self.end.receive(&point);
+            self.turn.iter_mut().zip(&turn).for_each(|(end, turn)| end.receive(turn));
         }
-        let Sample { state, reading } = self.device.sample(now)?;
-        let hand = moved(&state);
-        self.end.missed(std::mem::take(&mut self.missed), &hand);
-        let Some(OperatorOutput { force, message, port, reserve }) = self.end.step(&hand) else {
+        let Sample { mut state, reading } = self.device.sample(now)?;
+        let missed = std::mem::take(&mut self.missed);
+        let point = part::push(&mut self.end, missed, &state)?;
+        let turn = self.turn.as_mut().and_then(|turn| part::push(turn, missed, &state)).transpose();
+        let (Ok(OperatorOutput { force, message, port, reserve }), Ok(turn)) = (point, turn) else {
             // What is no finite number the session does not send.
             self.lasts = None;
             self.device.lost();
             return Some(Sample { state, reading });
         };
-        self.lasts = self.end.law().is_passive().then(|| lasts(reserve, &port));
-        self.device.feel(now, &State { force: single(&force), ..state });
-        let energy = self.end.law().is_passive().then_some(message.energy);
-        Some(Sample { state: State { force: single(&force), energy, ..state }, reading })
+        let is_passive = self.end.law().is_passive();
+        let turn_lasts = turn.as_ref().map(|turn| lasts(turn.reserve, &turn.port));
+        self.lasts = [lasts(reserve, &port)].into_iter().chain(turn_lasts).min().filter(|_| is_passive);
+        Vector::push(&mut state, &force);
+        // What turns the hand is what the law says, and nothing without one.
+        let own = state.turning.map(|turning| Turning { torque: [0.0; 3], ..turning });
+        let mut felt = State { turning: own, ..state };
+        if let Some(OperatorOutput { force, message, .. }) = turn {
+            Orientation::push(&mut felt, &force);
+            state = State { turning_energy: message.energy, ..felt };
+        }
+        self.device.feel(now, &felt);
+        let energy = is_passive.then_some(message.energy);
+        Some(Sample { state: State { energy, ..state }, reading })
     }
     fn skip(&mut self, periods: u64) -> u64 {
         self.missed = periods;
@@ -221,6 +222,7 @@ impl<D: OperatorDevice> OperatorDevice for CoupledHand<D> {
     }
     fn resumed(&mut self) {
         self.end.begin_again();
+        self.turn.iter_mut().for_each(OperatorEnd::begin_again);
         self.player.clear();
         self.device.resumed();
     }
@@ -229,13 +231,16 @@ impl<D: OperatorDevice> OperatorDevice for CoupledHand<D> {
         if self.end.law().is_passive() && state.energy.is_none() {
             return self.lost();
         }
-        let said = message(state);
-        if self.end.tell(&said) {
-            self.player.receive(now, state.created, state.created + self.max_age, said);
+        let Some(point) = Part::message(state) else { return };
+        let turn = Part::message(state);
+        let is_turn = self.turn.iter_mut().zip(&turn).all(|(end, turn)| end.tell(turn));
+        if self.end.tell(&point) && is_turn {
+            self.player.receive(now, state.created, state.created + self.max_age, (point, turn));
         }
     }
     fn lost(&mut self) {
         self.end.lost();
+        self.turn.iter_mut().for_each(OperatorEnd::lost);
         self.lasts = None;
         self.player.clear();
         self.device.lost();
@@ -251,13 +256,21 @@ impl<D: RobotDevice> RobotDevice for CoupledArm<D> {
         Ok(())
     }
     fn apply(&mut self, point: &SetPoint) -> bool {
-        if self.end.law().is_passive() && point.state.energy.is_none() {
+        let is_passive = self.point.end.law().is_passive();
+        if is_passive && point.state.energy.is_none() {
             self.refuse("what it is told is of another control law: both ends need the same");
+            return false;
+        }
+        if is_passive && self.turn.is_some() && point.state.turning.is_none() {
+            self.refuse(
+                "what it is told does not say how the hand turns: both ends need the same control law",
+            );
             return false;
         }
         let follows = self.lease.grant(self.now, point.lease);
         let state = point.state;
-        if follows && self.end.tell(&message(&state)) {
+        let is_turn = |turn: &mut Led<_>| turn.tell(&state);
+        if follows && self.point.tell(&state) && self.turn.as_mut().is_none_or(is_turn) {
             let expires = self.now + point.fresh;
             if state.locked || state.priority == Priority::Emergency {
                 self.player.receive_at_once(state.created, expires, state);
@@ -280,16 +293,16 @@ impl<D: RobotDevice> RobotDevice for CoupledArm<D> {
         let said = self.lead();
         self.now += self.device.period();
         let measured = self.device.measure()?;
-        self.measured =
-            Some(Surroundings { arm: moved(&measured.state), force: wide(&measured.state.force) });
-        let said = said.filter(|_| self.end.law().is_passive());
-        let state = said.map_or(measured.state, |said| State {
-            velocity: single(&said.velocity),
-            force: single(&said.force),
-            energy: Some(said.energy),
-            ..measured.state
-        });
-        let (limited, refused) = (self.end.limited(), self.end.refused());
+        self.point.measure(&measured.state);
+        self.turn.iter_mut().for_each(|turn| turn.measure(&measured.state));
+        let mut state = measured.state;
+        if let Some((point, turn)) = said.filter(|_| self.point.end.law().is_passive()) {
+            part::say(&mut state, &point);
+            turn.iter().for_each(|turn| part::say(&mut state, turn));
+            (state.energy, state.turning_energy) = (Some(point.energy), turn.map_or(0.0, |turn| turn.energy));
+        }
+        let turn = self.turn.as_ref().map_or([0; 2], |turn| [turn.end.limited(), turn.end.refused()]);
+        let [limited, refused] = [self.point.end.limited() + turn[0], self.point.end.refused() + turn[1]];
         let (held, played) = (self.player.hold(), self.player.counts());
         let feedback = LawFeedback { state, limited, refused, held, played };
         Some(Measured { feedback: Some(feedback), ..measured })
@@ -299,24 +312,9 @@ impl<D: RobotDevice> RobotDevice for CoupledArm<D> {
     }
 }
 
-fn moved(state: &State) -> Moved {
-    Moved { position: wide(&state.position), velocity: wide(&state.velocity) }
-}
-
-fn message(state: &State) -> Message {
-    let Moved { position, velocity } = moved(state);
-    Message { position, velocity, force: wide(&state.force), energy: state.energy.unwrap_or_default() }
-}
-
-fn wide(vector: &[f32; 3]) -> Vector {
-    vector.map(f64::from)
-}
-
-fn single(vector: &Vector) -> [f32; 3] {
-    vector.map(|part| part as f32)
-}
-
 #[cfg(test)]
 mod playout_tests;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod turning_tests;

@@ -23,6 +23,12 @@
 //!
 //! SI units: m, m/s, N, J, each vector x, y, z.
 //!
+//! What is turned as well has two ends more, of [`Orientation`]s: the same laws, of which m, m/s and N are rad, rad/s and N·m about x, y, z, and every impedance,
+//! stiffness and mass is one about an axis ([`Law::of_turns`], [`Servo::of_turns`]). The two ports have each their own impedances and their own books of energy. Each is
+//! passive, and so are both: what is asked for is more than one account of all axes together would need (Hannaford, Ryu, *Time-domain passivity control of haptic
+//! interfaces*, IEEE Trans. Robotics and Automation 18(1), 2002, observe one port's sum over axes; Ryu, Artigas, Preusche 2010 have one axis). With one account what the hand
+//! pushed could turn the arm, and what is rubbed off at one port would be missed at the other, by the ratio of newtons to newton metres that nobody chose.
+//!
 //! ```
 //! use taut_control::{Law, Motion, OperatorEnd, RobotEnd, Servo, Surroundings, Tdpa};
 //! use taut_core::Duration;
@@ -39,6 +45,7 @@
 mod buffer;
 mod model;
 mod operator;
+mod place;
 mod player;
 mod reserve;
 mod robot;
@@ -47,6 +54,7 @@ mod wave;
 mod worth;
 
 pub use operator::{OperatorEnd, OperatorOutput, Port};
+pub use place::{Orientation, Place};
 pub use player::{Player, PlayerCounts};
 pub use robot::{RobotEnd, RobotOutput, Surroundings};
 use taut_core::Duration;
@@ -77,6 +85,20 @@ impl Law {
     /// Does its channel never give more energy than it took, and its reserves?
     pub const fn is_passive(&self) -> bool {
         matches!(self, Self::Wave(_) | Self::Tdpa(_))
+    }
+
+    /// What it is about an axis at the end of the [lever](Place::LEVER_SQUARED) of turns; the surface of [`Law::Oracle`] pushes back what is turned about x by more than 0.
+    pub fn of_turns(self) -> Self {
+        let at_lever = |number: f64| number * Orientation::LEVER_SQUARED;
+        match self {
+            Self::PositionForce | Self::PositionPosition | Self::Tdpa(_) => self,
+            Self::Wave(wave) => Self::Wave(Wave { impedance: at_lever(wave.impedance), ..wave }),
+            Self::Oracle(Oracle { stiffness, damping, mass }) => Self::Oracle(Oracle {
+                stiffness: at_lever(stiffness),
+                damping: at_lever(damping),
+                mass: at_lever(mass),
+            }),
+        }
     }
 
     /// Joules that each end may give beyond what it was told of.
@@ -155,20 +177,31 @@ pub struct Servo {
     pub damping: f64,
 }
 
+impl Servo {
+    /// What it is about an axis at the end of the [lever](Place::LEVER_SQUARED) of turns: N·m/rad and N·m·s/rad.
+    pub fn of_turns(self) -> Self {
+        let Self { stiffness, damping } = self;
+        Self {
+            stiffness: stiffness * Orientation::LEVER_SQUARED,
+            damping: damping * Orientation::LEVER_SQUARED,
+        }
+    }
+}
+
 /// Where something is and how fast it moves there.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Motion {
-    /// m.
-    pub position: Vector,
+pub struct Motion<P = Vector> {
+    /// m; or how it is turned.
+    pub position: P,
     /// m/s.
     pub velocity: Vector,
 }
 
 /// What one end tells the other.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Message {
+pub struct Message<P = Vector> {
     /// From the operator: of the hand. From the robot: of the arm.
-    pub position: Vector,
+    pub position: P,
     /// From the operator: of the hand. From the robot: of the arm, or of its reference where the law is [passive](Law::is_passive).
     pub velocity: Vector,
     /// From the operator: on the hand. From the robot: what it asks to be on the hand.
@@ -177,10 +210,10 @@ pub struct Message {
     pub energy: f64,
 }
 
-impl Message {
+impl<P: Place> Message<P> {
     /// Is every number finite?
     pub fn is_finite(&self) -> bool {
-        let numbers = self.position.iter().chain(&self.velocity).chain(&self.force);
-        numbers.chain([&self.energy]).all(|number| number.is_finite())
+        let numbers = self.velocity.iter().chain(&self.force).chain([&self.energy]);
+        self.position.is_place() && numbers.copied().all(f64::is_finite)
     }
 }

@@ -4,6 +4,7 @@ use taut_core::Duration;
 
 use crate::buffer::Buffer;
 use crate::model::Model;
+use crate::place::Place;
 use crate::reserve::Reserve;
 use crate::vector::{Vector, dot, plus, times};
 use crate::wave::{affordable, filtered, wave_energy};
@@ -11,7 +12,7 @@ use crate::{Law, Message, Motion, Servo, Wave};
 
 /// What the device in the hand is to do, and what is to be sent.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct OperatorOutput {
+pub struct OperatorOutput<P = Vector> {
     /// On the hand, until the next step.
     pub force: Vector,
     /// What the channel's port is to be judged by: the hand's, or the virtual mass's of [`Law::Tdpa`].
@@ -19,7 +20,7 @@ pub struct OperatorOutput {
     /// What this end may still give, J; 0 where the law is not [passive](Law::is_passive).
     pub reserve: f64,
     /// For the robot.
-    pub message: Message,
+    pub message: Message<P>,
 }
 
 /// Force on what the channel pushes at the operator's end, N, and its velocity, m/s.
@@ -36,16 +37,16 @@ const MOST_MISSED: u64 = 1_000;
 
 /// A force that is held until the next step.
 #[derive(Clone, Copy, Debug)]
-struct Held {
+struct Held<P> {
     /// m.
-    hand: Vector,
+    hand: P,
     /// On it, N.
     force: Vector,
 }
 
 /// The end of a [`Law`] beside the hand.
 #[derive(Clone, Copy, Debug)]
-pub struct OperatorEnd {
+pub struct OperatorEnd<P = Vector> {
     law: Law,
     servo: Servo,
     /// s.
@@ -53,18 +54,18 @@ pub struct OperatorEnd {
     /// N.
     limit: f64,
     reserve: Reserve,
-    heard: Option<Message>,
+    heard: Option<Message<P>>,
     /// What the hand was pushed with since the last step, and where it was then.
-    held: Option<Held>,
+    held: Option<Held<P>>,
     /// The wave that arrives, after the filter, √W.
     arriving: Vector,
     /// Of [`Law::Tdpa`], between the channel and the hand.
-    buffer: Option<Buffer>,
+    buffer: Option<Buffer<P>>,
     /// Of [`Law::Oracle`], beside the hand.
     model: Option<Model>,
 }
 
-impl OperatorEnd {
+impl<P: Place> OperatorEnd<P> {
     /// Asked every `period`, above zero, about an arm with this servo.
     pub fn new(law: Law, servo: Servo, period: Duration) -> Self {
         Self {
@@ -99,7 +100,7 @@ impl OperatorEnd {
 
     /// A message of the robot's end came. One that is no finite number is [refused](Self::refused), and one that is older than another
     /// changes nothing.
-    pub fn receive(&mut self, message: &Message) {
+    pub fn receive(&mut self, message: &Message<P>) {
         if self.reserve.is_played(message) {
             self.heard = Some(*message);
         }
@@ -107,7 +108,7 @@ impl OperatorEnd {
 
     /// A message came whose signals are [played](crate::Player) later: its energy counts at once. False, and [refused](Self::refused): it
     /// is no finite number, and not to be played.
-    pub fn tell(&mut self, message: &Message) -> bool {
+    pub fn tell(&mut self, message: &Message<P>) -> bool {
         self.reserve.tell(message)
     }
 
@@ -129,7 +130,7 @@ impl OperatorEnd {
     ///
     /// Of [waves](Law::Wave) the last one goes on at both ends meanwhile, and the arm's needs energy: what the hand did against the force that was
     /// held counts as if it had been asked about. By [`Law::Tdpa`] the virtual mass goes on, under the force that was heard of last.
-    pub fn missed(&mut self, periods: u64, hand: &Motion) -> f64 {
+    pub fn missed(&mut self, periods: u64, hand: &Motion<P>) -> f64 {
         let Some(held) = self.held else { return 0.0 };
         match self.law {
             Law::Wave(_) => self.missed_waves(periods, &held, hand),
@@ -146,9 +147,9 @@ impl OperatorEnd {
         }
     }
 
-    fn missed_waves(&mut self, periods: u64, held: &Held, hand: &Motion) -> f64 {
+    fn missed_waves(&mut self, periods: u64, held: &Held<P>, hand: &Motion<P>) -> f64 {
         let periods = periods as f64;
-        let moved = plus(&hand.position, -1.0, &held.hand);
+        let moved = hand.position.way_from(&held.hand);
         let taken = -dot(&held.force, &moved) * periods / (periods + 1.0);
         let given = (wave_energy(&self.arriving, self.period) * periods).min(self.reserve.left());
         if !(given + taken).is_finite() {
@@ -161,14 +162,14 @@ impl OperatorEnd {
     }
 
     /// Each of them as if the hand had been asked, on a straight way from there to here, but pushed with what was held.
-    fn catch_up(&mut self, periods: u64, held: &Held, hand: &Motion) -> f64 {
+    fn catch_up(&mut self, periods: u64, held: &Held<P>, hand: &Motion<P>) -> f64 {
         let Some(heard) = self.heard else { return 0.0 };
         let all = periods as f64 + 1.0;
-        let moved = plus(&hand.position, -1.0, &held.hand);
+        let moved = hand.position.way_from(&held.hand);
         let velocity = times((all * self.period).recip(), &moved);
         let mut taken = 0.0;
         for number in 1..=periods {
-            let position = plus(&held.hand, number as f64 / all, &moved);
+            let position = held.hand.after(number as f64 / all, &moved);
             let at = Motion { position, velocity };
             let port = self.push(&at, &heard.force);
             if let Some(buffer) = &mut self.buffer {
@@ -182,7 +183,7 @@ impl OperatorEnd {
 
     /// One period passes, at the end of which this is measured of the hand. `None`, and [refused](Self::refused): a number is not finite
     /// or led to one, nothing changes, and the hand is to be let go of.
-    pub fn step(&mut self, hand: &Motion) -> Option<OperatorOutput> {
+    pub fn step(&mut self, hand: &Motion<P>) -> Option<OperatorOutput<P>> {
         let before = *self;
         let output = self.advance(hand);
         if output.message.is_finite() {
@@ -193,7 +194,7 @@ impl OperatorEnd {
         None
     }
 
-    fn advance(&mut self, hand: &Motion) -> OperatorOutput {
+    fn advance(&mut self, hand: &Motion<P>) -> OperatorOutput<P> {
         let mut pushed = None;
         let asked = match (self.law, self.heard) {
             (Law::Wave(wave), heard) => {
@@ -228,16 +229,16 @@ impl OperatorEnd {
         OperatorOutput { force, port, reserve: self.reserve.left(), message }
     }
 
-    fn spring(&self, hand: &Motion, heard: &Message) -> Vector {
+    fn spring(&self, hand: &Motion<P>, heard: &Message<P>) -> Vector {
         let Servo { stiffness, damping } = self.servo;
+        let apart = heard.position.way_from(&hand.position);
         std::array::from_fn(|axis| {
-            stiffness * (heard.position[axis] - hand.position[axis])
-                + damping * (heard.velocity[axis] - hand.velocity[axis])
+            stiffness * apart[axis] + damping * (heard.velocity[axis] - hand.velocity[axis])
         })
     }
 
     /// f = b v − √(2b) w against the hand, of a wave w no larger than what is left allows.
-    fn wave(&mut self, hand: &Motion, wave: &Wave, arriving: &Vector) -> Vector {
+    fn wave(&mut self, hand: &Motion<P>, wave: &Wave, arriving: &Vector) -> Vector {
         let filtered = filtered(&self.arriving, arriving, wave.filter, self.period);
         self.arriving = affordable(&filtered, self.reserve.left(), self.period);
         let b = wave.impedance;
@@ -245,7 +246,7 @@ impl OperatorEnd {
     }
 
     /// The virtual mass is pushed with as much of this force as what is left allows.
-    fn push(&mut self, hand: &Motion, force: &Vector) -> Port {
+    fn push(&mut self, hand: &Motion<P>, force: &Vector) -> Port {
         let buffer = self.buffer.get_or_insert_with(|| Buffer::at(hand));
         self.reserve.owe(buffer.made(hand));
         buffer.push(hand, force, self.reserve.left(), self.period)

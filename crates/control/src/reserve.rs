@@ -1,6 +1,7 @@
 //! How much energy an end may give.
 
 use crate::Message;
+use crate::place::Place;
 
 /// What came into the channel at the other end, as far as known, less what was given here; and what was put in here.
 #[derive(Clone, Copy, Debug)]
@@ -31,7 +32,7 @@ impl Reserve {
     }
 
     /// The other end says what it put in: that counts at once. False: a number is not finite, and it is [refused](Self::refused).
-    pub(crate) fn tell(&mut self, message: &Message) -> bool {
+    pub(crate) fn tell<P: Place>(&mut self, message: &Message<P>) -> bool {
         if !message.is_finite() {
             self.refuse();
             return false;
@@ -58,7 +59,7 @@ impl Reserve {
     }
 
     /// The signals of a message are played. Is it at least as new as all before it?
-    pub(crate) fn is_played(&mut self, message: &Message) -> bool {
+    pub(crate) fn is_played<P: Place>(&mut self, message: &Message<P>) -> bool {
         let is_new = self.tell(message) && message.energy >= self.played;
         if is_new {
             self.left = (self.left + message.energy - self.played).min(2.0 * self.initial);

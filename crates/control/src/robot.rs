@@ -2,12 +2,13 @@
 
 use taut_core::Duration;
 
+use crate::place::Place;
 use crate::reserve::Reserve;
 use crate::vector::{Vector, dot, plus, times};
 use crate::wave::{affordable, filtered, wave_energy};
 use crate::{Law, Message, Motion, Port, Servo, Tdpa, Wave};
 
-/// N·s/m, of a hand whose energy is needed: [`RobotEnd::drag`].
+/// N·s/m, of a hand at a point whose energy is needed: [`RobotEnd::drag`].
 const DRAG: f64 = 4.0;
 
 /// Periods that what is left has to last for by time-domain passivity, at the least: energy that comes in bursts, since either host or the network was
@@ -16,27 +17,27 @@ const SPENT_OVER: f64 = 4.0;
 
 /// What is measured beside the arm.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Surroundings {
+pub struct Surroundings<P = Vector> {
     /// Of the arm.
-    pub arm: Motion,
+    pub arm: Motion<P>,
     /// Of what it touches on it, N.
     pub force: Vector,
 }
 
 /// What the arm is to do, and what is to be sent.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct RobotOutput {
+pub struct RobotOutput<P = Vector> {
     /// Where the arm's servo is to lead it.
-    pub reference: Motion,
+    pub reference: Motion<P>,
     /// Of that servo on the arm by this end's account, N: what the channel's port is to be judged by.
     pub servo_force: Vector,
     /// What this end may still give, J; 0 where the law is not [passive](Law::is_passive).
     pub reserve: f64,
     /// For the operator.
-    pub message: Message,
+    pub message: Message<P>,
 }
 
-impl RobotOutput {
+impl<P: Place> RobotOutput<P> {
     /// Force and velocity at the channel's port.
     pub const fn port(&self) -> Port {
         Port { force: self.servo_force, velocity: self.reference.velocity }
@@ -45,15 +46,17 @@ impl RobotOutput {
 
 /// The end of a [`Law`] beside the arm.
 #[derive(Clone, Copy, Debug)]
-pub struct RobotEnd {
+pub struct RobotEnd<P = Vector> {
     law: Law,
     servo: Servo,
     /// s.
     period: f64,
     reserve: Reserve,
-    heard: Option<Message>,
+    heard: Option<Message<P>>,
     /// Of the servo; none before the first step since it began.
-    reference: Option<Vector>,
+    reference: Option<P>,
+    /// All the way that it went since it began, as a sum of its velocities.
+    way: Vector,
     /// The wave that arrives, after the filter, √W.
     arriving: Vector,
     /// Over time: of all waves that arrived, and of the forces on the hand that were heard of.
@@ -62,7 +65,7 @@ pub struct RobotEnd {
     limited: u64,
 }
 
-impl RobotEnd {
+impl<P: Place> RobotEnd<P> {
     /// Asked every `period`, above zero, about an arm with this servo.
     pub fn new(law: Law, servo: Servo, period: Duration) -> Self {
         Self {
@@ -72,6 +75,7 @@ impl RobotEnd {
             reserve: Reserve::new(law.reserve()),
             heard: None,
             reference: None,
+            way: [0.0; 3],
             arriving: [0.0; 3],
             arrived: None,
             pushed: [0.0; 3],
@@ -101,7 +105,7 @@ impl RobotEnd {
 
     /// A message of the operator's end came. One that is no finite number is [refused](Self::refused), and one that is older than another
     /// changes nothing.
-    pub fn receive(&mut self, message: &Message) {
+    pub fn receive(&mut self, message: &Message<P>) {
         if self.reserve.is_played(message) {
             self.heard = Some(*message);
         }
@@ -109,7 +113,7 @@ impl RobotEnd {
 
     /// A message came whose signals are [played](crate::Player) later: its energy counts at once. False, and [refused](Self::refused): it
     /// is no finite number, and not to be played.
-    pub fn tell(&mut self, message: &Message) -> bool {
+    pub fn tell(&mut self, message: &Message<P>) -> bool {
         self.reserve.tell(message)
     }
 
@@ -118,12 +122,12 @@ impl RobotEnd {
     /// from before may come after this.
     pub const fn begin_again(&mut self) {
         (self.heard, self.reference, self.arrived) = (None, None, None);
-        (self.arriving, self.pushed) = ([0.0; 3], [0.0; 3]);
+        (self.arriving, self.pushed, self.way) = ([0.0; 3], [0.0; 3], [0.0; 3]);
         self.reserve.begin_again();
     }
 
     /// As [`step_within`](Self::step_within), without limits.
-    pub fn step(&mut self, measured: &Surroundings) -> Option<RobotOutput> {
+    pub fn step(&mut self, measured: &Surroundings<P>) -> Option<RobotOutput<P>> {
         self.step_within(measured, Some)
     }
 
@@ -136,9 +140,9 @@ impl RobotEnd {
     /// `None`, and [refused](Self::refused): a number is not finite or led to one, nothing changes, and the arm is to be stopped.
     pub fn step_within(
         &mut self,
-        measured: &Surroundings,
-        limits: impl FnOnce(Motion) -> Option<Motion>,
-    ) -> Option<RobotOutput> {
+        measured: &Surroundings<P>,
+        limits: impl FnOnce(Motion<P>) -> Option<Motion<P>>,
+    ) -> Option<RobotOutput<P>> {
         let before = *self;
         let output = self.advance(measured, limits);
         if output.is_finite() {
@@ -151,9 +155,9 @@ impl RobotEnd {
 
     fn advance(
         &mut self,
-        measured: &Surroundings,
-        limits: impl FnOnce(Motion) -> Option<Motion>,
-    ) -> RobotOutput {
+        measured: &Surroundings<P>,
+        limits: impl FnOnce(Motion<P>) -> Option<Motion<P>>,
+    ) -> RobotOutput<P> {
         let Surroundings { arm, force } = measured;
         let coupling = Coupling::new(self.reference.unwrap_or(arm.position), arm, &self.servo, self.period);
         let Some(heard) = self.heard else { return self.stay(arm, force) };
@@ -169,11 +173,12 @@ impl RobotEnd {
             Law::Wave(wave) => self.wave(&wave, &heard, &coupling),
             Law::Tdpa(tdpa) => self.damped(&tdpa, &heard, &coupling),
         };
-        let asked = Motion { position: plus(&coupling.reference, self.period, &wanted), velocity: wanted };
+        let asked = Motion { position: coupling.reference.after(self.period, &wanted), velocity: wanted };
         let reference = self.limit(&asked, &coupling, limits);
         let velocity = if reference == asked { wanted } else { coupling.velocity_to(&reference.position) };
         let servo_force = coupling.force(&velocity);
         self.settle(&velocity, &servo_force, &coupling);
+        self.way = plus(&self.way, self.period, &velocity);
         self.account(&velocity, &servo_force);
         self.reference = Some(reference.position);
         let force = plus(&times(-1.0, &servo_force), -self.drag(), &heard.velocity);
@@ -184,10 +189,10 @@ impl RobotEnd {
     /// The reference that `limits` allow, and that costs no more than what there is.
     fn limit(
         &mut self,
-        asked: &Motion,
-        coupling: &Coupling,
-        limits: impl FnOnce(Motion) -> Option<Motion>,
-    ) -> Motion {
+        asked: &Motion<P>,
+        coupling: &Coupling<P>,
+        limits: impl FnOnce(Motion<P>) -> Option<Motion<P>>,
+    ) -> Motion<P> {
         let stays = Motion { position: coupling.reference, velocity: [0.0; 3] };
         let allowed = limits(*asked).unwrap_or(stays);
         if allowed == *asked {
@@ -204,20 +209,21 @@ impl RobotEnd {
             return allowed;
         }
         let velocity = times(share, &velocity);
-        Motion { position: plus(&coupling.reference, self.period, &velocity), velocity }
+        Motion { position: coupling.reference.after(self.period, &velocity), velocity }
     }
 
     /// Of waves, what arrived is what moved the reference: what its limits held back did not.
-    fn settle(&mut self, velocity: &Vector, force: &Vector, coupling: &Coupling) {
+    fn settle(&mut self, velocity: &Vector, force: &Vector, coupling: &Coupling<P>) {
         if let Law::Wave(Wave { impedance: b, .. }) = self.law {
             let root = (2.0 * b).sqrt();
-            let arrived = self.arrived.unwrap_or_else(|| times(b / root, &coupling.reference));
+            let arrived =
+                self.arrived.unwrap_or_else(|| times(b / root, &self.way_to(&coupling.reference, coupling)));
             let moved = times(root.recip(), &plus(force, b, velocity));
             self.arrived = Some(plus(&arrived, self.period, &moved));
         }
     }
 
-    fn stay(&self, arm: &Motion, force: &Vector) -> RobotOutput {
+    fn stay(&self, arm: &Motion<P>, force: &Vector) -> RobotOutput<P> {
         let reference = Motion { position: arm.position, velocity: [0.0; 3] };
         // Of a passive law a force is a wave, or costs energy: nobody was there to move.
         let force = if self.law.is_passive() { [0.0; 3] } else { *force };
@@ -227,13 +233,14 @@ impl RobotEnd {
     }
 
     /// The velocity v of the reference of which b v + f = √(2b) u, u being no larger than what is left allows.
-    fn wave(&mut self, wave: &Wave, heard: &Message, coupling: &Coupling) -> Vector {
+    fn wave(&mut self, wave: &Wave, heard: &Message<P>, coupling: &Coupling<P>) -> Vector {
         let b = wave.impedance;
         let root = (2.0 * b).sqrt();
         // Of all waves that left the hand the integral is (b x + ∫f dt) / √(2b). Drift is what arrived less than that.
         self.pushed = plus(&self.pushed, -self.period, &heard.force);
-        let left = times(root.recip(), &plus(&self.pushed, b, &heard.position));
-        let arrived = self.arrived.unwrap_or_else(|| times(b / root, &coupling.reference));
+        let left = times(root.recip(), &plus(&self.pushed, b, &self.way_to(&heard.position, coupling)));
+        let arrived =
+            self.arrived.unwrap_or_else(|| times(b / root, &self.way_to(&coupling.reference, coupling)));
         let drift = plus(&left, -1.0, &arrived);
         let wanted = plus(&wave.of_operator(heard), wave.correction.as_secs_f64().recip(), &drift);
         let filtered = filtered(&self.arriving, &wanted, wave.filter, self.period);
@@ -241,10 +248,15 @@ impl RobotEnd {
         times((b + coupling.slope).recip(), &plus(&times(root, &self.arriving), -1.0, &coupling.at_rest))
     }
 
+    /// A place, by the way that the reference went.
+    fn way_to(&self, place: &P, coupling: &Coupling<P>) -> Vector {
+        place.way_by(&coupling.reference, &self.way)
+    }
+
     /// v − βf, β ≥ 0 as small as what is left allows: Ryu, Artigas, Preusche 2010, section 3; v leads back to where the hand is
     /// (after Coelho 2019: whatever the passivity controller then lets pass).
-    fn damped(&self, tdpa: &Tdpa, heard: &Message, coupling: &Coupling) -> Vector {
-        let drift = plus(&heard.position, -1.0, &coupling.reference);
+    fn damped(&self, tdpa: &Tdpa, heard: &Message<P>, coupling: &Coupling<P>) -> Vector {
+        let drift = heard.position.way_from(&coupling.reference);
         let wanted = plus(&heard.velocity, tdpa.correction.as_secs_f64().recip(), &drift);
         let force = coupling.force(&wanted);
         let power = self.reserve.left() / (SPENT_OVER * self.period);
@@ -268,7 +280,7 @@ impl RobotEnd {
     fn drag(&self) -> f64 {
         match self.law {
             Law::Tdpa(Tdpa { reserve, .. }) if self.reserve.left() < reserve => {
-                DRAG * (1.0 - self.reserve.left() / reserve)
+                DRAG * P::LEVER_SQUARED * (1.0 - self.reserve.left() / reserve)
             }
             _ => 0.0,
         }
@@ -289,27 +301,27 @@ impl RobotEnd {
     }
 }
 
-impl RobotOutput {
+impl<P: Place> RobotOutput<P> {
     fn is_finite(&self) -> bool {
         let Motion { position, velocity } = &self.reference;
-        let numbers = position.iter().chain(velocity).chain(&self.servo_force);
-        self.message.is_finite() && numbers.copied().all(f64::is_finite)
+        let numbers = velocity.iter().chain(&self.servo_force);
+        self.message.is_finite() && position.is_place() && numbers.copied().all(f64::is_finite)
     }
 }
 
 impl Servo {
-    fn force(&self, reference: &Motion, arm: &Motion) -> Vector {
+    fn force<P: Place>(&self, reference: &Motion<P>, arm: &Motion<P>) -> Vector {
+        let apart = reference.position.way_from(&arm.position);
         std::array::from_fn(|axis| {
-            self.stiffness * (reference.position[axis] - arm.position[axis])
-                + self.damping * (reference.velocity[axis] - arm.velocity[axis])
+            self.stiffness * apart[axis] + self.damping * (reference.velocity[axis] - arm.velocity[axis])
         })
     }
 }
 
 /// What the servo makes of a velocity of its reference over the next period: a force `at_rest + slope · v`, by the reference's place
 /// at the end of it, so that the spring's energy is never less than the port was told.
-struct Coupling {
-    reference: Vector,
+struct Coupling<P> {
+    reference: P,
     at_rest: Vector,
     /// N·s/m.
     slope: f64,
@@ -317,8 +329,8 @@ struct Coupling {
     period: f64,
 }
 
-impl Coupling {
-    fn new(reference: Vector, arm: &Motion, servo: &Servo, period: f64) -> Self {
+impl<P: Place> Coupling<P> {
+    fn new(reference: P, arm: &Motion<P>, servo: &Servo, period: f64) -> Self {
         let at_rest = servo.force(&Motion { position: reference, velocity: [0.0; 3] }, arm);
         Self { reference, at_rest, slope: servo.damping + servo.stiffness * period, period }
     }
@@ -328,8 +340,8 @@ impl Coupling {
     }
 
     /// With which the reference is there at the end of the period.
-    fn velocity_to(&self, position: &Vector) -> Vector {
-        times(self.period.recip(), &plus(position, -1.0, &self.reference))
+    fn velocity_to(&self, position: &P) -> Vector {
+        times(self.period.recip(), &position.way_from(&self.reference))
     }
 
     /// The share of this velocity, 0 to 1, that gives no more than so many watts, at least 0.

@@ -7,16 +7,16 @@ use crate::{Message, Wave};
 
 impl Wave {
     /// u of what the operator's end says. A message's force is on the hand, hence −f.
-    pub(crate) fn of_operator(&self, message: &Message) -> Vector {
+    pub(crate) fn of_operator<P>(&self, message: &Message<P>) -> Vector {
         self.of(message, -1.0)
     }
 
     /// w of what the robot's end says.
-    pub(crate) fn of_robot(&self, message: &Message) -> Vector {
+    pub(crate) fn of_robot<P>(&self, message: &Message<P>) -> Vector {
         self.of(message, 1.0)
     }
 
-    fn of(&self, message: &Message, sign: f64) -> Vector {
+    fn of<P>(&self, message: &Message<P>, sign: f64) -> Vector {
         let sum = plus(&times(self.impedance, &message.velocity), sign, &message.force);
         times((2.0 * self.impedance).sqrt().recip(), &sum)
     }

@@ -3,37 +3,38 @@
 use std::collections::VecDeque;
 
 use taut_control::{
-    Law, Message, Motion, OperatorEnd, OperatorOutput, RobotEnd, RobotOutput, Servo, Surroundings, Tdpa, Wave,
+    Law, Message, Motion, OperatorEnd, OperatorOutput, Oracle, Orientation, Place, RobotEnd, RobotOutput,
+    Servo, Surroundings, Tdpa, Vector, Wave,
 };
 use taut_core::Duration;
 
 const SERVO: Servo = Servo { stiffness: 3_000.0, damping: 45.0 };
 
 /// Messages on their way, each for the same time.
-struct Line {
-    under_way: VecDeque<Option<Message>>,
+struct Line<P> {
+    under_way: VecDeque<Option<Message<P>>>,
 }
 
-impl Line {
+impl<P: Place> Line<P> {
     fn new(periods: usize) -> Self {
         Self { under_way: std::iter::repeat_n(None, periods).collect() }
     }
 
-    fn pass(&mut self, message: Message) -> Option<Message> {
+    fn pass(&mut self, message: Message<P>) -> Option<Message<P>> {
         self.under_way.push_back(Some(message));
         self.under_way.pop_front().flatten()
     }
 }
 
 /// Both ends and the two lines between them.
-struct Teleoperator {
-    operator: OperatorEnd,
-    robot: RobotEnd,
-    there: Line,
-    back: Line,
+struct Teleoperator<P> {
+    operator: OperatorEnd<P>,
+    robot: RobotEnd<P>,
+    there: Line<P>,
+    back: Line<P>,
 }
 
-impl Teleoperator {
+impl<P: Place> Teleoperator<P> {
     fn new(law: Law, servo: Servo, period: Duration, periods_each_way: usize) -> Self {
         Self {
             operator: OperatorEnd::new(law, servo, period),
@@ -44,7 +45,7 @@ impl Teleoperator {
     }
 
     /// One period, with the arm as `measured` says of the reference that it was given before.
-    fn step(&mut self, hand: &Motion, measured: &Surroundings) -> (OperatorOutput, RobotOutput) {
+    fn step(&mut self, hand: &Motion<P>, measured: &Surroundings<P>) -> (OperatorOutput<P>, RobotOutput<P>) {
         let felt = self.operator.step(hand).expect("numbers");
         if let Some(message) = self.there.pass(felt.message) {
             self.robot.receive(&message);
@@ -61,18 +62,19 @@ fn along(x: f64) -> [f64; 3] {
     [x, 0.0, 0.0]
 }
 
-/// A hand that presses by 10 mm against an arm that cannot move feels the servo's spring behind the line.
-fn displayed(law: Law, stiffness: f64, round_trip_ms: usize) -> f64 {
-    let servo = Servo { stiffness, ..SERVO };
+/// A hand that presses by 10 mm, or 10 mrad, against an arm that cannot move from here feels the servo's spring behind the line.
+fn displayed<P: Place>(law: Law, servo: Servo, round_trip_ms: usize, here: P, axis: Vector) -> f64 {
     let mut both = Teleoperator::new(law, servo, Duration::from_millis(1), round_trip_ms / 2);
-    let mut force = 0.0;
+    let arm = Motion { position: here, velocity: [0.0; 3] };
+    let mut force = [0.0; 3];
     for step in 0..20_000u32 {
         let before = f64::from(step.min(2_000)) * 5e-6;
         let after = f64::from((step + 1).min(2_000)) * 5e-6;
-        let hand = Motion { position: along(after), velocity: along((after - before) / 0.001) };
-        force = both.step(&hand, &Surroundings::default()).0.force[0];
+        let velocity = axis.map(|part| part * (after - before) / 0.001);
+        let hand = Motion { position: here.after(after, &axis), velocity };
+        force = both.step(&hand, &Surroundings { arm, force: [0.0; 3] }).0.force;
     }
-    -force / 0.01
+    -force.iter().zip(&axis).map(|(force, along)| force * along).sum::<f64>() / 0.01
 }
 
 #[test]
@@ -81,18 +83,40 @@ fn waves_show_a_stiffness_behind_a_line_as_springs_in_series() {
     let b = 30.0;
     for round_trip_ms in [4, 16, 40, 80] {
         let law = Law::Wave(Wave { reserve, impedance: b, ..Wave::default() });
-        let shown = displayed(law, 1_500.0, round_trip_ms);
-        let expected = 1_500.0 / (1.0 + 1_500.0 * round_trip_ms as f64 / 1_000.0 / (2.0 * b));
+        let servo = Servo { stiffness: 1_500.0, ..SERVO };
+        let shown = displayed(law, servo, round_trip_ms, [0.0; 3], along(1.0));
+        let in_series = |k: f64, b: f64| k / (1.0 + k * round_trip_ms as f64 / 1_000.0 / (2.0 * b));
+        let expected = in_series(1_500.0, b);
         println!("{round_trip_ms} ms: {shown:.1} N/m, k / (1 + kT/(2b)) = {expected:.1} N/m");
         assert!((shown / expected - 1.0).abs() < 0.02, "{round_trip_ms} ms: {shown} N/m, not {expected}");
+        // A spring of torsion about an axis across all three, far from upright, behind an impedance of its own.
+        let here = Orientation::ORIGIN.after(1.0, &[0.9, -1.4, 0.7]);
+        let (servo, b) = (Servo { stiffness: 12.0, damping: 0.5 }, 0.4);
+        let law = Law::Wave(Wave { reserve, impedance: b, ..Wave::default() });
+        let (shown, expected) =
+            (displayed(law, servo, round_trip_ms, here, [0.36, 0.48, -0.8]), in_series(12.0, b));
+        println!("{round_trip_ms} ms: {shown:.3} N·m/rad, k / (1 + kT/(2b)) = {expected:.3} N·m/rad");
+        assert!((shown / expected - 1.0).abs() < 0.02, "{round_trip_ms} ms: {shown} N·m/rad, not {expected}");
     }
+}
+
+#[test]
+fn other_laws_show_a_stop_of_torsion_in_series_with_the_servo() {
+    let servo = SERVO.of_turns();
+    let of = |law, here, axis| displayed(law, servo, 40, here, axis);
+    let stop = Oracle { stiffness: 30.0, damping: 0.1, mass: 0.003 };
+    let shown = of(Law::Oracle(stop), Orientation::ORIGIN, along(1.0));
+    assert!((shown / 15.0 - 1.0).abs() < 1e-6, "{shown} N·m/rad");
+    let here = Orientation::ORIGIN.after(1.0, &[0.9, -1.4, 0.7]);
+    let shown = of(Law::PositionPosition, here, [0.36, 0.48, -0.8]);
+    assert!((shown / 30.0 - 1.0).abs() < 1e-6, "{shown} N·m/rad");
 }
 
 #[test]
 fn a_matched_line_reflects_nothing_of_the_first_wave() {
     let reflected = |impedance: f64| {
         let wave = Wave { impedance, reserve: 1.0, ..Wave::default() };
-        let mut robot =
+        let mut robot: RobotEnd =
             RobotEnd::new(Law::Wave(wave), Servo { stiffness: 1e-9, ..SERVO }, Duration::from_millis(1));
         robot.receive(&Message { velocity: along(0.1), ..Message::default() });
         let Message { velocity, force, .. } = robot.step(&Surroundings::default()).unwrap().message;
@@ -195,6 +219,40 @@ fn a_passive_law_lets_an_arm_drift_no_further_than_it_makes_up_for() {
         }
         let drift = arm.position[0] - 0.03 * 10f64.sin();
         assert!(drift.abs() < 1e-4, "{law:?}: {drift} m");
+    }
+}
+
+/// Turns in a cone, an axis of the hand that never stays, so that what was turned by so far says no orientation.
+fn cone(step: u32) -> Orientation {
+    let at = f64::from(step.min(3_000)) / 150.0;
+    Orientation::ORIGIN.after(1.0, &[0.8 * at.sin(), 0.8 * at.cos() - 0.8, 0.1 * at])
+}
+
+#[test]
+fn a_passive_law_lets_an_arm_drift_from_a_hand_that_turns_no_further_than_it_makes_up_for() {
+    for law in [Law::Wave(Wave::default()), Law::Tdpa(Tdpa::default())] {
+        let period = Duration::from_millis(1);
+        let mut operator = OperatorEnd::new(law.of_turns(), SERVO.of_turns(), period);
+        let mut robot = RobotEnd::new(law.of_turns(), SERVO.of_turns(), period);
+        let mut arm = Motion::<Orientation>::default();
+        let mut turned = [0.0; 3];
+        for step in 0..6_000u32 {
+            let position = cone(step + 1);
+            let velocity = position.way_from(&cone(step)).map(|part| part / 0.001);
+            (0..3).for_each(|axis| turned[axis] += 0.001 * velocity[axis]);
+            let felt = operator.step(&Motion { position, velocity }).unwrap();
+            if step % 3 != 0 {
+                robot.receive(&felt.message);
+            }
+            let moved = robot.step(&Surroundings { arm, force: [0.0; 3] }).unwrap();
+            arm = moved.reference;
+            operator.receive(&moved.message);
+        }
+        let size = |way: Vector| way.iter().map(|part| part * part).sum::<f64>().sqrt();
+        let drift = size(arm.position.way_from(&cone(6_000)));
+        assert!(drift < 1e-3, "{law:?}: {drift} rad of a cone of 0.8");
+        let summed = size(Orientation::ORIGIN.after(1.0, &turned).way_from(&cone(6_000)));
+        assert!(summed > 0.1, "the sum of what it was turned by would have done: {summed} rad");
     }
 }
 

@@ -2,7 +2,8 @@
 //! at no step, whatever the network does to messages and however hand and arm move.
 
 use taut_control::{
-    Law, Message, Motion, OperatorEnd, Player, RobotEnd, Servo, Surroundings, Tdpa, Vector, Wave,
+    Law, Message, Motion, OperatorEnd, Orientation, Place, Player, RobotEnd, Servo, Surroundings, Tdpa,
+    Vector, Wave,
 };
 use taut_core::{Duration, HoldTarget, Rng, Seed, Time};
 
@@ -11,21 +12,21 @@ const SECONDS: f64 = 0.001;
 const RESERVE: f64 = 0.02;
 
 /// What was said, and when.
-type Made = (Time, Message);
+type Made<P> = (Time, Message<P>);
 
 /// Loses, repeats, delays each message by itself and is cut for up to half a second.
-struct Network {
+struct Network<P> {
     rng: Rng,
-    under_way: Vec<(u64, Made)>,
+    under_way: Vec<(u64, Made<P>)>,
     cut_until: u64,
 }
 
-impl Network {
+impl<P: Place> Network<P> {
     fn new(rng: Rng) -> Self {
         Self { rng, under_way: Vec::new(), cut_until: 0 }
     }
 
-    fn send(&mut self, now: u64, message: Message) {
+    fn send(&mut self, now: u64, message: Message<P>) {
         if self.rng.below(2_000) == 0 {
             self.cut_until = now + self.rng.below(500);
         }
@@ -40,7 +41,7 @@ impl Network {
         }
     }
 
-    fn arrived(&mut self, now: u64) -> Vec<Made> {
+    fn arrived(&mut self, now: u64) -> Vec<Made<P>> {
         let (due, left) = self.under_way.iter().partition(|(at, _)| *at <= now);
         self.under_way = left;
         due.into_iter().map(|(_, message)| message).collect()
@@ -52,20 +53,23 @@ fn at(period: u64) -> Time {
 }
 
 /// Moves as nothing with a mass can, so that no law is helped by the plant.
-struct Mover {
+struct Mover<P> {
     rng: Rng,
-    motion: Motion,
+    motion: Motion<P>,
 }
 
-impl Mover {
-    fn next(&mut self) -> Motion {
-        let mut jump = |size: f64| -> Vector { std::array::from_fn(|_| size * self.rng.normal()) };
+impl<P: Place> Mover<P> {
+    fn next(&mut self) -> Motion<P> {
+        let lever = P::LEVER_SQUARED.sqrt();
+        let mut jump = |size: f64| -> Vector { std::array::from_fn(|_| size / lever * self.rng.normal()) };
         let (push, shake) = (jump(0.02), jump(0.0002));
-        for axis in 0..3 {
-            let Motion { position, velocity } = &mut self.motion;
-            velocity[axis] += push[axis] - 0.01 * velocity[axis] - 0.2 * position[axis];
-            position[axis] += velocity[axis] * SECONDS + shake[axis];
-        }
+        let Motion { position, velocity } = &mut self.motion;
+        let from_middle = position.way_from(&P::ORIGIN);
+        let way: Vector = std::array::from_fn(|axis| {
+            velocity[axis] += push[axis] - 0.01 * velocity[axis] - 0.2 * from_middle[axis];
+            velocity[axis] * SECONDS + shake[axis]
+        });
+        *position = position.after(1.0, &way);
         self.motion
     }
 }
@@ -94,24 +98,29 @@ impl Limits {
     const TIGHT: Self = Self { force: 5.0, ..Self::OF_ARM };
 
     /// Each axis by itself, so that energy could be given by one that another was to take.
-    fn hold(&self, asked: &Motion) -> Motion {
-        let velocity = asked.velocity.map(|velocity| velocity.clamp(-self.speed, self.speed));
-        let position = std::array::from_fn(|axis| {
-            let place = asked.position[axis] + (velocity[axis] - asked.velocity[axis]) * SECONDS;
-            place.clamp(-self.box_size, self.box_size)
-        });
-        Motion { position, velocity }
+    fn hold<P: Place>(&self, asked: &Motion<P>) -> Motion<P> {
+        let lever = P::LEVER_SQUARED.sqrt();
+        let (speed, box_size) = (self.speed / lever, self.box_size / lever);
+        let velocity = asked.velocity.map(|velocity| velocity.clamp(-speed, speed));
+        let apart: Vector = std::array::from_fn(|axis| velocity[axis] - asked.velocity[axis]);
+        let place = asked.position.after(SECONDS, &apart);
+        let place = place.way_from(&P::ORIGIN).map(|part| part.clamp(-box_size, box_size));
+        Motion { position: P::ORIGIN.after(1.0, &place), velocity }
     }
 }
 
-fn run(law: Law, limits: Limits, hold: HoldTarget, steps: u64, seed: u64) -> Books {
+fn run<P: Place>(law: Law, limits: Limits, hold: HoldTarget, steps: u64, seed: u64) -> Books {
     let seed = Seed::new(seed);
     let period = Duration::from_millis(1);
-    let mut operator = OperatorEnd::new(law, SERVO, period).limit_force(limits.force);
-    let mut robot = RobotEnd::new(law, SERVO, period);
+    let servo = if P::LEVER_SQUARED < 1.0 { SERVO.of_turns() } else { SERVO };
+    let limit = limits.force * P::LEVER_SQUARED.sqrt();
+    let mut operator = OperatorEnd::<P>::new(law, servo, period).limit_force(limit);
+    let mut robot = RobotEnd::new(law, servo, period);
     let [mut there, mut back] = ["there", "back"].map(|name| Network::new(seed.stream(name)));
-    let [mut hand, mut arm] =
-        ["hand", "arm"].map(|name| Mover { rng: seed.stream(name), motion: Motion::default() });
+    let [mut hand, mut arm] = ["hand", "arm"].map(|name| Mover {
+        rng: seed.stream(name),
+        motion: Motion { position: P::ORIGIN, velocity: [0.0; 3] },
+    });
     let (mut rng, account) = (seed.stream("clocks"), Account::new(law, limits));
     let mut books = Books { least: f64::INFINITY, passed: 0.0 };
     let mut inside = 2.0 * RESERVE;
@@ -137,7 +146,7 @@ fn run(law: Law, limits: Limits, hold: HoldTarget, steps: u64, seed: u64) -> Boo
             inside += RESERVE;
         }
         let motion = hand.next();
-        let gap: Option<Gap> = held.map(|held: Gap| Gap { periods: held.periods + 1, ..held });
+        let gap: Option<Gap<P>> = held.map(|held: Gap<P>| Gap { periods: held.periods + 1, ..held });
         // The operator's host is late, for up to 20 periods and as long as the force that is held gives no more than was left: nothing can hinder it.
         let is_late = now < absent && gap.is_some_and(|gap| gap.taken(&motion, account) > -gap.left);
         if is_late {
@@ -220,18 +229,18 @@ impl Account {
 
 /// Since the hand was asked, so many periods ago.
 #[derive(Clone, Copy)]
-struct Gap {
+struct Gap<P> {
     periods: u64,
     force: Vector,
-    hand: Vector,
+    hand: P,
     /// To the operator's end, J.
     left: f64,
 }
 
-impl Gap {
+impl<P: Place> Gap<P> {
     /// What the hand put in since then, J; but by its way without the first period, which was counted when the force was told.
-    fn taken(&self, now: &Motion, account: Account) -> f64 {
-        let moved = std::array::from_fn(|axis| now.position[axis] - self.hand[axis]);
+    fn taken(&self, now: &Motion<P>, account: Account) -> f64 {
+        let moved = now.position.way_from(&self.hand);
         let periods = self.periods - u64::from(account != Account::HandByWay);
         -power(&self.force, &moved) * periods as f64 / self.periods as f64
     }
@@ -256,13 +265,13 @@ fn passive() -> [Law; 4] {
 }
 
 #[expect(clippy::print_stdout, reason = "the figures are what it is run for")]
-fn check(steps: u64) {
-    for (number, law) in passive().into_iter().enumerate() {
+fn check<P: Place>(laws: [Law; 4], steps: u64) {
+    for (number, law) in laws.into_iter().enumerate() {
         for (limits, hold) in [Limits::NONE, Limits::OF_ARM, Limits::TIGHT]
             .iter()
             .flat_map(|limits| HOLDS.map(|hold| (*limits, hold)))
         {
-            let Books { least, passed } = run(law, limits, hold, steps, number as u64);
+            let Books { least, passed } = run::<P>(law, limits, hold, steps, number as u64);
             println!(
                 "{law:?}, {limits:?}, {hold:?}: {steps} steps, {passed:.1} J in, least {least:.3e} J beyond the reserves"
             );
@@ -274,17 +283,31 @@ fn check(steps: u64) {
 
 #[test]
 fn a_channel_gives_no_more_than_it_took_and_its_reserves() {
-    check(100_000);
+    check::<Vector>(passive(), 100_000);
+}
+
+#[test]
+fn a_channel_of_turns_gives_no_more_than_it_took_and_its_reserves() {
+    check::<Orientation>(passive().map(|law| law.of_turns()), 100_000);
+}
+
+#[test]
+#[ignore = "minutes"]
+fn a_channel_of_turns_gives_no_more_than_it_took_at_length() {
+    check::<Orientation>(passive().map(|law| law.of_turns()), 1_000_000);
 }
 
 #[test]
 #[ignore = "minutes"]
 fn a_channel_gives_no_more_than_it_took_in_ten_million_steps() {
-    check(10_000_000);
+    check::<Vector>(passive(), 10_000_000);
+    check::<Orientation>(passive().map(|law| law.of_turns()), 10_000_000);
 }
 
 #[test]
 fn the_check_finds_a_law_that_is_not_passive() {
-    let books = run(Law::PositionPosition, Limits::NONE, HOLDS[0], 10_000, 1);
+    let books = run::<Vector>(Law::PositionPosition, Limits::NONE, HOLDS[0], 10_000, 1);
+    assert!(books.least < 0.0);
+    let books = run::<Orientation>(Law::PositionPosition, Limits::NONE, HOLDS[0], 10_000, 1);
     assert!(books.least < 0.0);
 }

@@ -14,6 +14,7 @@ use crate::demo::operator::{Intention, Operator as Person};
 use crate::demo::plant::Body;
 use crate::generator::Generators;
 use crate::hold::{self, Transition};
+use crate::lever;
 use crate::mechanism::{self, Amplifier, Encoder};
 use crate::scenario::{DeviceSpec, Teleop};
 use crate::sines::Sines;
@@ -48,6 +49,8 @@ pub struct SimulatedHand {
     friction: f64,
     /// Where it is led, and for how many periods it was.
     led: Option<Sines>,
+    /// What is along x is told as a turn about it.
+    turns: bool,
     passed: u64,
     /// Between two samples.
     period: Duration,
@@ -78,6 +81,7 @@ impl SimulatedHand {
         Self {
             high: teleop.high,
             grip,
+            turns: teleop.turns,
             amplifier: Amplifier::new(lag),
             encoder,
             friction,
@@ -95,6 +99,7 @@ impl SimulatedHand {
             read: body,
             friction: 0.0,
             led: None,
+            turns: false,
             passed: 0,
             intention,
             force: [0.0; 3],
@@ -216,6 +221,8 @@ impl OperatorDevice for SimulatedHand {
             force: single(self.pushes()),
             ..State::at(now)
         };
+        let Body { position, velocity } = &self.read;
+        let state = if self.turns { lever::turned(state, position, velocity) } else { state };
         Some(Sample { state, reading: self.readings })
     }
 
@@ -229,7 +236,7 @@ impl OperatorDevice for SimulatedHand {
     /// The force that came back: no more than the device can make.
     fn resumed(&mut self) {}
     fn feel(&mut self, _: Time, state: &State) {
-        let force = state.force.map(f64::from);
+        let [.., force] = lever::at_lever(state);
         let size = norm(&force);
         let scale = if size > self.limit { self.limit / size } else { 1.0 };
         self.force = force.map(|part| part * scale);

@@ -7,6 +7,7 @@ pub mod hand;
 mod hold;
 pub mod job;
 pub mod laws;
+mod lever;
 pub mod map;
 mod mechanism;
 mod metrics;

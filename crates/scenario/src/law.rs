@@ -182,5 +182,13 @@ pub(super) fn check(teleop: &Teleop) -> Checked {
     if teleop.codec == CodecSpec::Omni71 && teleop.coupling().is_some() {
         return fault("teleop.law", "needs `codec = \"native\"`: omni71 has no place for a law's energy");
     }
+    if teleop.turns && teleop.codec == CodecSpec::Omni71 {
+        return fault("teleop.turns", "needs `codec = \"native\"`: omni71 has no place for a torque");
+    }
+    if teleop.turns && teleop.environment.surface().is_some_and(|[.., friction]| friction > 0.0) {
+        let kind = teleop.environment.name();
+        let rubs = format!("what is turned against a {kind} does not slide on it: say `friction = 0.0`");
+        return fault("teleop.turns", rubs);
+    }
     Ok(())
 }

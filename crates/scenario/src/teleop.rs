@@ -102,6 +102,11 @@ pub struct Teleop {
     /// without a network, at the same pace. The duration is 21s or more then; grip, rest and tremor are those of nobody, and the device is none of one's own.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub led: bool,
+    /// Does the hand turn about x what it moves along x otherwise, at a lever of 10 cm: hand, arm, its controller and what is touched, 10 N/m of which are 0.1 N m/rad? States say
+    /// angular velocity and torque then, and the law couples both, with impedances and an energy of their own. Everything that is given and told is at the lever's end, in metres and
+    /// newtons. What is touched has no friction.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub turns: bool,
     /// How the hand holds the device.
     #[serde(default, skip_serializing_if = "Grip::is_default")]
     pub grip: Grip,

@@ -162,6 +162,8 @@ fn motion(role: Role, sample: &omni71::Repr) -> Body {
         velocity: sample.velocity,
         force: sample.force,
         energy: None,
+        turning: None,
+        turning_energy: 0.0,
     };
     // Streams count the other way round: 0 is the emergency, 2 the first of the normal ones.
     let state = State { stream: 2 - state.stream, ..state };

@@ -65,7 +65,7 @@ pub use operator::{Operator, OperatorEvent, ResumeError, StateError};
 pub use robot::{Robot, RobotEvent, patience};
 pub use safety::Latch;
 pub use sending::Order;
-pub use state::{Priority, State};
+pub use state::{Priority, State, Turning};
 pub use status::{ClockSummary, Status};
 pub use taut_core::{ClockEstimate, ClockEstimator, Exchange, PeerTime};
 pub use taut_media::{DeadbandConfig, Repair, Scheme, SchemeError, TrendConfig};

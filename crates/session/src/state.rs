@@ -2,7 +2,7 @@
 
 use taut_core::{Duration, Time};
 use taut_wire::session as wire;
-pub use taut_wire::session::Priority;
+pub use taut_wire::session::{Priority, Turning};
 
 /// Pose, velocity and force of a device, or of a robot, at one time.
 ///
@@ -28,6 +28,10 @@ pub struct State {
     pub force: [f32; 3],
     /// What a control law has put into the channel so far, J; it travels with the native codec alone.
     pub energy: Option<f64>,
+    /// How it turns, where it is told; it travels with the native codec alone.
+    pub turning: Option<Turning>,
+    /// What a control law has put into the channel of turns so far, J; it travels where both `energy` and `turning` do.
+    pub turning_energy: f64,
     /// The device is locked: it may move, and the robot does not.
     pub locked: bool,
     /// The enabling input of the device is held (hold to run).
@@ -47,6 +51,8 @@ impl State {
             velocity: [0.0; 3],
             force: [0.0; 3],
             energy: None,
+            turning: None,
+            turning_energy: 0.0,
             locked: false,
             enabling: false,
             gripper: 0,
@@ -58,7 +64,10 @@ impl State {
     pub fn is_finite(&self) -> bool {
         let numbers =
             self.position.iter().chain(&self.orientation_wxyz).chain(&self.velocity).chain(&self.force);
-        numbers.copied().all(f32::is_finite) && self.energy.is_none_or(f64::is_finite)
+        let Turning { velocity, torque } = self.turning.unwrap_or_default();
+        let energies = [self.energy.unwrap_or_default(), self.turning_energy];
+        numbers.chain(&velocity).chain(&torque).copied().all(f32::is_finite)
+            && energies.into_iter().all(f64::is_finite)
     }
 
     /// Read from the wire; `created` is when it was made on this end's clock.
@@ -71,6 +80,8 @@ impl State {
             velocity: wire.velocity,
             force: wire.force,
             energy: wire.energy,
+            turning: wire.turning,
+            turning_energy: wire.turning_energy,
             locked: wire.locked,
             enabling: wire.enabling,
             gripper: wire.gripper,
@@ -102,6 +113,8 @@ impl State {
             velocity: self.velocity,
             force: self.force,
             energy: self.energy,
+            turning: self.turning,
+            turning_energy: self.turning_energy,
         }
     }
 }

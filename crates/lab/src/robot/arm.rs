@@ -8,6 +8,7 @@ use taut_session::{ChannelId, Direction, State, StopCause};
 use super::SimulatedRobot;
 use crate::demo::plant::Body;
 use crate::generator::Generators;
+use crate::lever;
 use crate::mechanism::Encoder;
 use crate::pace::Pace;
 use crate::scenario::Teleop;
@@ -23,6 +24,8 @@ pub struct SimulatedArm {
     lease: Lease,
     feedback: Pace,
     generators: Generators,
+    /// What is along x is told as a turn about it.
+    turns: bool,
 }
 
 impl SimulatedArm {
@@ -38,6 +41,7 @@ impl SimulatedArm {
             lease,
             feedback: Pace::new(Some(period)),
             generators: Generators::default(),
+            turns: false,
         }
     }
 
@@ -51,6 +55,7 @@ impl SimulatedArm {
             encoder,
             feedback: Pace::per_second(teleop.feedback),
             generators,
+            turns: teleop.turns,
             ..Self::new(robot, teleop.period)
         }
     }
@@ -94,8 +99,8 @@ impl RobotDevice for SimulatedArm {
         self.look();
         let follows = self.lease.grant(self.now, point.lease);
         if follows {
-            let SetPoint { state, .. } = point;
-            self.robot.follow(state.position.map(f64::from), state.velocity.map(f64::from));
+            let [position, velocity, _] = lever::at_lever(&point.state);
+            self.robot.follow(position, velocity);
         }
         follows
     }
@@ -124,6 +129,7 @@ impl RobotDevice for SimulatedArm {
             force: single(self.robot.force()),
             ..State::at(Time::ZERO)
         };
+        let state = if self.turns { lever::turned(state, &read.position, &read.velocity) } else { state };
         Some(Measured {
             state,
             controller_force: Some(single(self.robot.controller_force())),

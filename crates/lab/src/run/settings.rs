@@ -21,6 +21,7 @@ use taut_transport::udp::UdpConfig;
 
 use super::still;
 use super::transports::{Carries, End, tcp_config};
+use crate::lever::LEVER;
 use crate::robot::SimulatedRobot;
 use crate::scenario::Direction as Way;
 use crate::scenario::{
@@ -340,8 +341,9 @@ pub fn agent(teleop: &Teleop, drain: Duration) -> OperatorSettings {
 /// A device in the hand under the law of a session.
 pub fn coupled_hand<D: OperatorDevice>(teleop: &Teleop, law: Law, device: D) -> CoupledHand<D> {
     let (period, limit) = (teleop.period, teleop.device_force);
-    CoupledHand::new(device, law, SimulatedRobot::SERVO, period, limit)
-        .playout(teleop.hold(), FEEDBACK_DEADLINE)
+    let servo = SimulatedRobot::SERVO;
+    let hand = CoupledHand::new(device, law, servo, period, limit).playout(teleop.hold(), FEEDBACK_DEADLINE);
+    if teleop.turns { hand.turning(law.of_turns(), servo.of_turns(), limit * LEVER) } else { hand }
 }
 
 /// An arm under it, within these limits.
@@ -351,7 +353,9 @@ pub fn coupled_arm<D: RobotDevice>(
     device: D,
     limits: MotionLimits,
 ) -> CoupledArm<D> {
-    CoupledArm::new(device, law, SimulatedRobot::SERVO, limits, teleop.watchdog).playout(teleop.hold())
+    let servo = SimulatedRobot::SERVO;
+    let arm = CoupledArm::new(device, law, servo, limits, teleop.watchdog).playout(teleop.hold());
+    if teleop.turns { arm.turning(law.of_turns(), servo.of_turns()) } else { arm }
 }
 
 /// The robot's session.

@@ -2,6 +2,7 @@
 
 use super::Error;
 use super::bytes::{Flags, emit_floats, exactly, floats_at, reserved};
+pub use crate::state::Turning;
 
 /// Pose, velocity and force of a device or a robot: the fields of a frame's
 /// [`State`](taut_wire::session::State) that are the state itself, and how it turns where somebody knows.
@@ -37,15 +38,6 @@ pub struct State {
     pub force: [f32; 3],
     /// How it turns, where it is told.
     pub turning: Option<Turning>,
-}
-
-/// How something turns, and what turns it, about the axes that positions have.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Turning {
-    /// About x, y, z in rad/s.
-    pub velocity: [f32; 3],
-    /// About x, y, z in N·m.
-    pub torque: [f32; 3],
 }
 
 mod field {
@@ -90,7 +82,7 @@ impl From<&crate::State> for State {
             orientation_wxyz: state.orientation_wxyz,
             velocity: state.velocity,
             force: state.force,
-            turning: None,
+            turning: state.turning,
         }
     }
 }

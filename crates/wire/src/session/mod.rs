@@ -63,17 +63,19 @@ pub use control::{
 };
 pub use data::{DataAck, DataHeader, Part, Piece, Pieces};
 pub use report::{Ack, Arrivals, RobotState, Status, StopCause, Verdict};
-pub use state::{Feedback, Priority, State};
+pub use state::{Feedback, Priority, State, Turning};
 
 /// The version that this module speaks.
 pub const VERSION: u8 = 7;
+/// Of the frames of states that say how something turns.
+pub const TURNING_VERSION: u8 = 8;
 /// What every frame begins with.
 pub const MAGIC: [u8; 2] = *b"ts";
 /// Bytes before the body of a frame.
 pub const HEADER_LEN: usize = 8;
 /// Bytes of the longest frame of a fixed length.
-pub const MAX_LEN: usize = LONGEST_FEEDBACK + state::ENERGY_LEN;
-/// Of feedback that acknowledges, without an energy.
+pub const MAX_LEN: usize = LONGEST_FEEDBACK + state::TAIL_MAX;
+/// Of feedback that acknowledges, without what a state ends with.
 const LONGEST_FEEDBACK: usize = 99;
 /// Bytes of the longest hello: it travels in one datagram, whatever seals that.
 pub const MAX_HELLO_LEN: usize = 1100;
@@ -184,29 +186,29 @@ impl Frame {
         if bytes.get(..MAGIC.len()).is_some_and(|magic| magic != MAGIC) {
             return Err(Error::Magic);
         }
-        if let Some(&theirs) = bytes.get(field::VERSION).filter(|version| **version != VERSION) {
+        let has_state = bytes.get(field::KIND).is_some_and(|kind| matches!(kind, 1 | 11 | 17 | 18));
+        let turns = has_state && state::is_turning(bytes);
+        if let Some(&theirs) = bytes.get(field::VERSION).filter(|version| **version != VERSION && !turns) {
             return Err(Error::UnsupportedVersion { theirs, ours: VERSION });
         }
         if bytes.len() < HEADER_LEN {
             return Err(Error::Length { needed: HEADER_LEN, found: bytes.len() });
         }
         let kind = bytes[field::KIND];
-        let ends_with_energy = matches!(kind, 1 | 11 | 17 | 18) && state::has_energy(bytes);
-        let more = if ends_with_energy { state::ENERGY_LEN } else { 0 };
+        let more = if has_state { state::tail_len(bytes) } else { 0 };
         let needed = length_of(kind).ok_or(Error::Kind(kind))? + more;
         // A hello goes on with channels, and says itself where it ends.
         let is_longer = kind == HELLO && (needed..=MAX_HELLO_LEN).contains(&bytes.len());
         if bytes.len() != needed && !is_longer {
             return Err(Error::Length { needed, found: bytes.len() });
         }
-        let (bytes, energy) = bytes.split_at(bytes.len() - more);
-        let energy = ends_with_energy.then(|| f64::from_be_bytes(array(energy, 0)));
+        let (bytes, tail) = bytes.split_at(bytes.len() - more);
         let session = u32_at(bytes, field::SESSION);
         if session == 0 {
             return Err(Error::Session);
         }
         let body = match kind {
-            1 => Body::State(State::parse(bytes, energy)?),
+            1 => Body::State(State::parse(bytes, tail)?),
             2 => Body::Ack(Ack::parse_at(bytes, HEADER_LEN)?),
             3 => Body::EmergencyStop(Command::parse(bytes)),
             4 => Body::EmergencyStopAck(CommandAck::parse(bytes)?),
@@ -216,14 +218,12 @@ impl Frame {
             8 => Body::ClockReply(ClockReply::parse(bytes)),
             9 => Body::Hello(Hello::parse(bytes)?),
             10 => Body::Status(Status::parse(bytes)?),
-            11 | 17 => Body::Feedback(Feedback::parse(bytes, energy)?),
+            11 | 17 => Body::Feedback(Feedback::parse(bytes, tail)?),
             12 => Body::Refusal(RefusalReason::parse(bytes)?),
             13 => Body::Goodbye,
             14 => Body::Reset(Command::parse(bytes)),
             15 => Body::ResetAck(CommandAck::parse(bytes)?),
-            18 => {
-                Body::AcknowledgingState(State::parse(bytes, energy)?, Arrivals::parse_at(bytes, state::LEN))
-            }
+            18 => Body::AcknowledgingState(State::parse(bytes, tail)?, Arrivals::parse_at(bytes, state::LEN)),
             _ => Body::Arrivals(Arrivals::parse_at(bytes, HEADER_LEN)),
         };
         Ok(Self { session, body })
@@ -239,9 +239,8 @@ impl Frame {
         match &self.body {
             Body::Hello(hello) => hello.len(),
             body => {
-                let energy = body.state().and_then(|state| state.energy);
-                let energy = energy.map_or(0, |_| state::ENERGY_LEN);
-                length_of(body.kind()).expect("a body has a kind") + energy
+                let tail = body.state().map_or(0, State::tail_len);
+                length_of(body.kind()).expect("a body has a kind") + tail
             }
         }
     }
@@ -256,9 +255,10 @@ impl Body {
     /// Appends the frame of `session` that says this.
     pub fn emit(&self, session: u32, buffer: &mut Vec<u8>) {
         buffer.extend_from_slice(&MAGIC);
-        buffer.extend_from_slice(&[VERSION, self.kind()]);
-        buffer.extend_from_slice(&session.to_be_bytes());
         let state = self.state();
+        let turns = state.is_some_and(|state| state.turning.is_some());
+        buffer.extend_from_slice(&[if turns { TURNING_VERSION } else { VERSION }, self.kind()]);
+        buffer.extend_from_slice(&session.to_be_bytes());
         if let Some(state) = state {
             state.emit(buffer);
         }
@@ -277,12 +277,12 @@ impl Body {
             Body::Feedback(feedback) => feedback.emit_rest(buffer),
             Body::Refusal(reason) => buffer.push(reason.code()),
         }
-        if let Some(energy) = state.and_then(|state| state.energy) {
-            buffer.extend_from_slice(&energy.to_be_bytes());
+        if let Some(state) = state {
+            state.emit_tail(buffer);
         }
     }
 
-    /// What its frame begins with; the energy of that is at the end.
+    /// What its frame begins with; the tail of that is at the end.
     const fn state(&self) -> Option<&State> {
         match self {
             Self::State(state)

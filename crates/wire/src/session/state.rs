@@ -1,7 +1,7 @@
 //! Motion and force.
 
 use super::report::Ack;
-use super::{Error, HEADER_LEN, codes, floats_at, u16_at, u32_at};
+use super::{Error, HEADER_LEN, TURNING_VERSION, array, codes, field as header, floats_at, u16_at, u32_at};
 
 codes! {
     /// How urgent a state is (Clerix 2025): in which of the queues it waits and what it overtakes.
@@ -24,13 +24,17 @@ codes! {
 /// | 8–11 | sequence | counts up by one for every state made, modulo 2³² |
 /// | 12–15 | created | µs, modulo 2³² |
 /// | 16–17 | waited | 16 µs between creation and sending; 65 535 for anything longer |
-/// | 18 | flags | bits 0–1 priority, 2–3 stream, 4 locked, 5 enabling, 6 energy, 7 zero |
+/// | 18 | flags | bits 0–1 priority, 2–3 stream, 4 locked, 5 enabling, 6 energy, 7 turning |
 /// | 19–20 | gripper | 0 open … 65535 closed |
 /// | 21–32 | position x, y, z | m |
 /// | 33–48 | orientation w, x, y, z | unit quaternion |
 /// | 49–60 | velocity x, y, z | m/s |
 /// | 61–72 | force x, y, z | N |
-/// | the last 8 of the frame, with bit 6 | energy | J |
+/// | 24 after the frame's own, with bit 7 | angular velocity x, y, z; torque x, y, z | rad/s; N·m |
+/// | 8 after these, with bit 6 | energy | J |
+/// | 8 after these, with bits 6 and 7 | energy of turns | J |
+///
+/// A frame with bit 7 is of [`TURNING_VERSION`], so that whoever knows no turning says so; every other one is of [`VERSION`](super::VERSION).
 ///
 /// How long states are of use both ends know from the hello. What is read of a frame has the low bits of the sequence and of the time,
 /// and no deadline: the reader, who knows the sequence before and the sender's clock, completes them.
@@ -64,6 +68,19 @@ pub struct State {
     pub force: [f32; 3],
     /// What a control law has put into the channel so far, J.
     pub energy: Option<f64>,
+    /// How it turns, where it is told.
+    pub turning: Option<Turning>,
+    /// What a control law has put into the channel of turns so far, J; told where both `energy` and `turning` are.
+    pub turning_energy: f64,
+}
+
+/// How something turns, and what turns it, about the axes that positions have.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Turning {
+    /// About x, y, z in rad/s.
+    pub velocity: [f32; 3],
+    /// About x, y, z in N·m.
+    pub torque: [f32; 3],
 }
 
 /// Bytes of a frame that is a state alone.
@@ -88,12 +105,24 @@ mod field {
 const LOCKED: u8 = 1 << 4;
 const ENABLING: u8 = 1 << 5;
 const ENERGY: u8 = 1 << 6;
-/// Bytes of an energy.
-pub(super) const ENERGY_LEN: usize = 8;
+const TURNING: u8 = 1 << 7;
+/// Bytes of an energy, and of a turning.
+const ENERGY_LEN: usize = 8;
+const TURNING_LEN: usize = 24;
+/// The most that the frame of a state ends with.
+pub(super) const TAIL_MAX: usize = TURNING_LEN + 2 * ENERGY_LEN;
 
-/// Does the frame of a state end with an energy?
-pub(super) fn has_energy(bytes: &[u8]) -> bool {
-    bytes.get(field::FLAGS).is_some_and(|flags| flags & ENERGY != 0)
+/// Does the frame of a state say how it turns? One that is too short to say so may.
+pub(super) fn is_turning(bytes: &[u8]) -> bool {
+    bytes.get(header::VERSION) == Some(&TURNING_VERSION)
+        && bytes.get(field::FLAGS).is_none_or(|flags| flags & TURNING != 0)
+}
+
+/// Bytes with which the frame of a state ends, by its flags.
+pub(super) fn tail_len(bytes: &[u8]) -> usize {
+    let energy = usize::from(bytes.get(field::FLAGS).is_some_and(|flags| flags & ENERGY != 0));
+    let turning = usize::from(is_turning(bytes));
+    energy * ENERGY_LEN + turning * (TURNING_LEN + energy * ENERGY_LEN)
 }
 
 impl Default for State {
@@ -114,6 +143,8 @@ impl Default for State {
             velocity: [0.0; 3],
             force: [0.0; 3],
             energy: None,
+            turning: None,
+            turning_energy: 0.0,
         }
     }
 }
@@ -123,14 +154,22 @@ impl State {
     pub fn is_finite(&self) -> bool {
         let numbers =
             self.position.iter().chain(&self.orientation_wxyz).chain(&self.velocity).chain(&self.force);
-        numbers.copied().all(f32::is_finite) && self.energy.is_none_or(f64::is_finite)
+        let Turning { velocity, torque } = self.turning.unwrap_or_default();
+        let energies = [self.energy.unwrap_or_default(), self.turning_energy];
+        numbers.chain(&velocity).chain(&torque).copied().all(f32::is_finite)
+            && energies.into_iter().all(f64::is_finite)
     }
 
-    /// Of a frame, and the energy behind it.
-    pub(super) fn parse(bytes: &[u8], energy: Option<f64>) -> Result<Self, Error> {
+    /// Of a frame, and what is [behind](tail_len) it.
+    pub(super) fn parse(bytes: &[u8], tail: &[u8]) -> Result<Self, Error> {
         let flags = bytes[field::FLAGS];
         let value = Error::Value { at: field::FLAGS, value: flags };
-        let priority = Priority::from_code(flags & 3).filter(|_| flags >> 7 == 0).ok_or(value)?;
+        let priority = Priority::from_code(flags & 3)
+            .filter(|_| is_turning(bytes) == (flags & TURNING != 0))
+            .ok_or(value)?;
+        let energies = &tail[if is_turning(bytes) { TURNING_LEN } else { 0 }..];
+        let mut energies =
+            energies.chunks_exact(ENERGY_LEN).map(|energy| f64::from_be_bytes(array(energy, 0)));
         Ok(Self {
             sequence: u32_at(bytes, field::SEQUENCE).into(),
             created_ns: u64::from(u32_at(bytes, field::CREATED)) * 1_000,
@@ -145,7 +184,10 @@ impl State {
             orientation_wxyz: floats_at(bytes, field::ORIENTATION),
             velocity: floats_at(bytes, field::VELOCITY),
             force: floats_at(bytes, field::FORCE),
-            energy,
+            energy: energies.next(),
+            turning: is_turning(bytes)
+                .then(|| Turning { velocity: floats_at(tail, 0), torque: floats_at(tail, 12) }),
+            turning_energy: energies.next().unwrap_or_default(),
         })
     }
 
@@ -156,19 +198,38 @@ impl State {
         let locked = if self.locked { LOCKED } else { 0 };
         let enabling = if self.enabling { ENABLING } else { 0 };
         let energy = if self.energy.is_some() { ENERGY } else { 0 };
+        let turning = if self.turning.is_some() { TURNING } else { 0 };
         let waited = (self.waited_us / WAITED_UNIT_US).min(u16::MAX.into()) as u16;
         let mut bytes = [0; LEN];
         let mut put = |at: usize, field: &[u8]| bytes[at..at + field.len()].copy_from_slice(field);
         put(field::SEQUENCE, &(self.sequence as u32).to_be_bytes());
         put(field::CREATED, &((self.created_ns / 1_000) as u32).to_be_bytes());
         put(field::WAITED, &waited.to_be_bytes());
-        put(field::FLAGS, &[self.priority.code() | self.stream << 2 | locked | enabling | energy]);
+        put(field::FLAGS, &[self.priority.code() | self.stream << 2 | locked | enabling | energy | turning]);
         put(field::GRIPPER, &self.gripper.to_be_bytes());
         put(field::POSITION, self.position.map(f32::to_be_bytes).as_flattened());
         put(field::ORIENTATION, self.orientation_wxyz.map(f32::to_be_bytes).as_flattened());
         put(field::VELOCITY, self.velocity.map(f32::to_be_bytes).as_flattened());
         put(field::FORCE, self.force.map(f32::to_be_bytes).as_flattened());
         buffer.extend_from_slice(&bytes[HEADER_LEN..]);
+    }
+
+    /// Appends what the frame ends with.
+    pub(super) fn emit_tail(&self, buffer: &mut Vec<u8>) {
+        if let Some(Turning { velocity, torque }) = self.turning {
+            buffer.extend_from_slice(velocity.map(f32::to_be_bytes).as_flattened());
+            buffer.extend_from_slice(torque.map(f32::to_be_bytes).as_flattened());
+        }
+        if let Some(energy) = self.energy {
+            buffer.extend_from_slice(&energy.to_be_bytes());
+            self.turning.iter().for_each(|_| buffer.extend_from_slice(&self.turning_energy.to_be_bytes()));
+        }
+    }
+
+    /// How many bytes [`emit_tail`](Self::emit_tail) appends.
+    pub(super) fn tail_len(&self) -> usize {
+        let energy = self.energy.map_or(0, |_| ENERGY_LEN);
+        energy + self.turning.map_or(0, |_| TURNING_LEN + energy)
     }
 }
 
@@ -186,9 +247,9 @@ pub struct Feedback {
 }
 
 impl Feedback {
-    pub(super) fn parse(bytes: &[u8], energy: Option<f64>) -> Result<Self, Error> {
+    pub(super) fn parse(bytes: &[u8], tail: &[u8]) -> Result<Self, Error> {
         let ack = (bytes.len() > field::ACK).then(|| Ack::parse_at(bytes, field::ACK)).transpose()?;
-        Ok(Self { state: State::parse(bytes, energy)?, applied: u32_at(bytes, field::APPLIED).into(), ack })
+        Ok(Self { state: State::parse(bytes, tail)?, applied: u32_at(bytes, field::APPLIED).into(), ack })
     }
 
     /// What follows the state.

@@ -24,6 +24,8 @@ fn state() -> State {
         velocity: [1.0, -2.0, 3.0],
         force: [4.0, -5.0, 6.0],
         energy: None,
+        turning: None,
+        turning_energy: 0.0,
     }
 }
 
@@ -61,6 +63,21 @@ fn with_energy(frame: &str) -> String {
 
 fn charged() -> State {
     State { energy: Some(1.5), ..state() }
+}
+
+/// Of the next version, with the flag of a turning, and that; then two energies, where it has them.
+fn with_turning(frame: &str) -> String {
+    let frame = frame.replacen("74 73 07", "74 73 08", 1);
+    let turning = " 3f 80 00 00 00 00 00 00 c0 00 00 00  00 00 00 00 3f 00 00 00 bf 00 00 00";
+    let Some(frame) = frame.strip_suffix(" 3f f8 00 00 00 00 00 00") else {
+        return frame.replacen("00 10  15", "00 10  95", 1) + turning;
+    };
+    let frame = frame.replacen("00 10  55", "00 10  d5", 1) + turning;
+    frame + " 3f f8 00 00 00 00 00 00  40 04 00 00 00 00 00 00"
+}
+
+fn turning() -> State {
+    State { turning: Some(Turning { velocity: [1.0, 0.0, -2.0], torque: [0.0, 0.5, -0.5] }), ..state() }
 }
 
 fn golden() -> Vec<(String, Body)> {
@@ -144,6 +161,11 @@ fn golden() -> Vec<(String, Body)> {
         ),
         (frame(19, arrivals_hex), Body::Arrivals(arrivals)),
         (with_energy(STATE), Body::State(charged())),
+        (with_turning(STATE), Body::State(turning())),
+        (
+            with_turning(&with_energy(STATE)),
+            Body::State(State { energy: Some(1.5), turning_energy: 2.5, ..turning() }),
+        ),
         (
             with_energy(&frame(17, &acknowledging_hex)),
             Body::Feedback(Feedback { state: charged(), ack: Some(ack), ..feedback }),
@@ -171,7 +193,7 @@ fn golden_bytes_are_emitted() {
 
 #[test]
 fn another_version_is_a_clear_error_whatever_follows() {
-    for theirs in [0, 1, 2, 3, 255] {
+    for theirs in [0, 1, 2, 3, TURNING_VERSION, 255] {
         let error = Error::UnsupportedVersion { theirs, ours: VERSION };
         assert_eq!(Frame::parse(&[b't', b's', theirs]), Err(error));
         assert_eq!(Frame::parse(&[b't', b's', theirs, 200, 1, 2, 3, 4, 5]), Err(error));
@@ -433,7 +455,7 @@ proptest! {
     fn every_state_reads_back(
         numbers in any::<[u32; 2]>(), waited in any::<u16>(), priority in 0u8..3, stream in 0u8..4,
         locked in any::<bool>(), enabling in any::<bool>(), gripper in any::<u16>(), floats in any::<[f32; 13]>(), applied in any::<u32>(),
-        energy in any::<Option<f32>>(),
+        energy in any::<Option<f32>>(), turning in any::<Option<[f32; 7]>>(),
     ) {
         let state = State {
             sequence: u64::from(numbers[0]),
@@ -450,6 +472,11 @@ proptest! {
             velocity: floats[7..10].try_into().unwrap(),
             force: floats[10..].try_into().unwrap(),
             energy: energy.map(f64::from),
+            turning: turning.map(|turning| Turning {
+                velocity: turning[..3].try_into().unwrap(),
+                torque: turning[3..6].try_into().unwrap(),
+            }),
+            turning_energy: energy.and(turning).map_or(0.0, |turning| f64::from(turning[6])),
         };
         for body in [Body::State(state), Body::Feedback(Feedback { state, applied: applied.into(), ack: None })] {
             let frame = Frame { session: 1, body };

@@ -10,6 +10,7 @@ use super::channels::Happened;
 use super::notes::Note;
 use super::record::{Shared, Transit};
 use super::wire::Seen;
+use crate::lever;
 use crate::scenario::{CodecSpec, Direction, Teleop};
 use taut_transport::stack::Side;
 
@@ -100,8 +101,7 @@ impl Book {
     fn made(&mut self, now: Time, state: &State, taken: Result<u64, StateError>) {
         let stream = if state.priority == Priority::High { 1 } else { 2 };
         let mut record = self.record.borrow_mut();
-        let [position, velocity, force] =
-            [state.position, state.velocity, state.force].map(|vector| vector.map(f64::from));
+        let [position, velocity, force] = lever::at_lever(state);
         record.control.device(now, position, velocity, force);
         let sample = sample(taken.unwrap_or(0), now, 0);
         self.events.push_back(NodeEvent::Made(sample));

@@ -81,8 +81,8 @@ impl Control {
     }
 
     /// The robot's force came to the hand, or nothing fresh is known of it.
-    pub(super) fn feels(&mut self, force: Option<[f32; 3]>) {
-        self.felt = force.unwrap_or_default().map(f64::from);
+    pub(super) fn feels(&mut self, force: Option<Vector>) {
+        self.felt = force.unwrap_or_default();
     }
 
     /// The robot moves, or stands.
@@ -225,12 +225,18 @@ mod tests {
     use super::*;
     use crate::scenario::Scenario;
 
-    fn teleop(keys: &str) -> Teleop {
+    fn parsed(keys: &str) -> Result<Teleop, String> {
         let text = format!(
             "title = \"touch\"\nduration = \"40s\"\n[links.wire]\nbetween = [\"operator\", \"robot\"]\nchain = []\n[teleop]\n\
              operator = \"operator\"\nrobot = \"robot\"\ndevice_force = 40.0\n{keys}"
         );
-        Scenario::parse("touch.toml", &text).unwrap().teleop.unwrap()
+        Scenario::parse("touch.toml", &text)
+            .map(|scenario| scenario.teleop.unwrap())
+            .map_err(|error| error.to_string())
+    }
+
+    fn teleop(keys: &str) -> Teleop {
+        parsed(keys).unwrap()
     }
 
     fn touched(teleop: &Teleop, seconds: u64, periods: usize) -> ControlResult {
@@ -332,5 +338,34 @@ mod tests {
         assert!(few > all + 8.0, "{all} {few} %");
         let short = touched(&teleop("environment = \"wall\"\nled = true"), 15, 1);
         assert!(short.felt.is_none() && short.touch.unwrap().calm.is_none());
+    }
+
+    #[test]
+    fn what_turns_neither_slides_nor_fits_the_old_samples() {
+        for (keys, why) in [("", "friction = 0.0"), ("codec = \"omni71\"\n", "no place for a torque")] {
+            let error = parsed(&format!("{keys}turns = true\nenvironment = \"wall\"")).unwrap_err();
+            assert!(error.contains("teleop.turns") && error.contains(why), "{error}");
+        }
+    }
+
+    #[test]
+    fn what_turns_rattles_and_is_calm_and_as_stiff_as_what_moves() {
+        let turning = |keys: &str| {
+            teleop(&format!("turns = true\nenvironment = {{ wall = {{ friction = 0.0 }} }}\n{keys}"))
+        };
+        let by = |law: &str, ms| touched(&turning(&format!("rest = \"2s\"\nlaw = {law}")), 40, ms);
+        let [near, far] = [8, 11].map(|ms| calm(&by("\"position_force\"", ms)));
+        assert!(near && !far, "10.06 ms is where the loop of hand, arm and stop has no margin left");
+        for law in ["{ wave = {} }", "{ tdpa = {} }"] {
+            assert!([1, 40, 100].into_iter().all(|ms| calm(&by(law, ms))), "{law}");
+        }
+        let led = |law: &str, ms| {
+            let felt = touched(&turning(&format!("led = true\nlaw = {law}")), 30, ms).felt;
+            felt.expect("it was led for long enough").slow_n_m
+        };
+        // 15 N·m/rad of servo and stop, k/(1 + kT/(2b)) of it over 41 ms with 0.3 N·m·s/rad; at the end of the lever a hundred times that in N/m.
+        let [direct, waves] = [led("\"position_force\"", 1), led("{ wave = {} }", 41)];
+        assert!((direct / 1_500.0 - 1.0).abs() < 0.01, "{direct} N/m");
+        assert!((waves / 740.0 - 1.0).abs() < 0.02, "{waves} N/m");
     }
 }

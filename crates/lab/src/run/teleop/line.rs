@@ -8,6 +8,7 @@ use taut_session::{MotionLimits, State};
 
 use super::control::Control;
 use crate::hand::SimulatedHand;
+use crate::lever;
 use crate::metrics::Watch;
 use crate::pace::Pace;
 use crate::robot::SimulatedArm;
@@ -108,7 +109,6 @@ pub(crate) fn touched(teleop: &Teleop, time: Duration, line: Line, seed: Seed) -
     let (mut hand, mut arm) = devices(teleop, seed);
     arm.enable().ok()?;
     control.moves(true);
-    let wide = |vector: [f32; 3]| vector.map(f64::from);
     let mut rate = Pace::per_second(teleop.rate);
     let mut there = Way::new(line, line.there(), "line/there", seed);
     let mut back = Way::new(line, line.periods - line.there(), "line/back", seed);
@@ -118,14 +118,16 @@ pub(crate) fn touched(teleop: &Teleop, time: Duration, line: Line, seed: Seed) -
             hand.feel(now, &state);
         }
         let state = hand.sample(now)?.state;
-        control.device(now, wide(state.position), wide(state.velocity), wide(state.force));
+        let [position, velocity, force] = lever::at_lever(&state);
+        control.device(now, position, velocity, force);
         rate.pass(teleop.period);
         there.offer(rate.take().then_some(state));
         if let Some(state) = there.under_way.pop() {
             arm.apply(&SetPoint { state, lease: teleop.watchdog, fresh: teleop.oldest() });
         }
         let Measured { state, feedback, .. } = arm.measure()?;
-        control.arm(now, wide(state.position), wide(state.force));
+        let [position, _, force] = lever::at_lever(&state);
+        control.arm(now, position, force);
         let said = State { created: now, ..feedback.map_or(state, |law| law.state) };
         back.offer(arm.feeds_back().then_some(said));
     }

@@ -10,6 +10,7 @@ use taut_transport::stack::Side;
 use super::channels::{Happened, happened};
 use super::wire::{self, Seen};
 use crate::demo::Vector;
+use crate::lever;
 use crate::run::settings;
 use crate::scenario::Teleop;
 
@@ -64,7 +65,8 @@ impl Scribe {
             Observed::Operator(event) => Note::Operator(event.clone()),
             Observed::Robot(event, clock) => Note::Robot(event.clone(), clock),
             Observed::Measured(measured) => {
-                Note::Arm([measured.state.position, measured.state.force].map(|vector| vector.map(f64::from)))
+                let [position, _, force] = lever::at_lever(&measured.state);
+                Note::Arm([position, force])
             }
             Observed::Feedback(_, taken) => Note::Feedback(taken),
         })

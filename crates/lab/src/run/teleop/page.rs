@@ -12,6 +12,7 @@ use super::books::{Book, Moment};
 use super::devices::RunClock;
 use super::notes::Scribe;
 use super::record::Transit;
+use crate::lever;
 use crate::run::agent::{Account, Agent, Events};
 use crate::scenario::Direction;
 use taut_transport::stack::Side;
@@ -50,7 +51,7 @@ impl SessionObserver for Onlooker {
     fn on_event(&mut self, at: Time, event: Observed<'_>) {
         let page = &mut *self.0.borrow_mut();
         if let Observed::Operator(OperatorEvent::Feedback { state, .. }) = event {
-            page.book.record.borrow_mut().control.feels(Some(state.force));
+            page.book.record.borrow_mut().control.feels(Some(lever::at_lever(state)[2]));
         }
         if let Some(note) = page.scribe.note(event) {
             let moment = page.moment(at);

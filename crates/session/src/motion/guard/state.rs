@@ -108,6 +108,7 @@ impl StateGuard {
             force: told.force,
             orientation_wxyz: orientation.map_or(told.orientation_wxyz, |asked| asked.map(single)),
             gripper: told.gripper,
+            turning: told.turning,
             ..*asked
         })
     }

@@ -44,6 +44,12 @@ impl MotionLimits {
         Self::default()
     }
 
+    /// Those on what turns, without those on where it is.
+    pub fn of_turns(&self) -> Self {
+        let Self { angular_velocity, torque, policy, .. } = *self;
+        Self { angular_velocity, torque, policy, ..Self::new() }.rate(f32::INFINITY)
+    }
+
     /// The box that positions stay in, m; on each axis `least` ≤ `largest`, or they change places. Default: everywhere.
     pub fn position(mut self, least: [f32; 3], largest: [f32; 3]) -> Self {
         for i in 0..3 {

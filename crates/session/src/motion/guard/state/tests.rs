@@ -260,3 +260,18 @@ fn a_locked_device_moves_neither_the_orientation_nor_the_gripper() {
     let told = guard.bound(now, &asked).unwrap();
     assert_eq!((told.gripper, told.orientation_wxyz), (500, held.orientation_wxyz));
 }
+
+#[test]
+fn a_state_that_turns_is_told_no_more_angular_velocity_and_torque_than_the_limits_let() {
+    let mut guard = Guard::new(MotionLimits::new().angular_velocity(0.5).torque(0.2), MS * 1_000);
+    guard.measure_orientation(at(0), [1.0, 0.0, 0.0, 0.0]);
+    guard.enable(at(0));
+    let turning = crate::Turning { velocity: [3.0, 0.0, 4.0], torque: [0.0, -0.6, 0.8] };
+    let asked = State { turning: Some(turning), turning_energy: 2.0, ..State::at(Time::ZERO) };
+    let told = guard.bound(at(10), &asked).unwrap();
+    let crate::Turning { velocity, torque } = told.turning.unwrap();
+    assert!(near(&velocity, &[0.3, 0.0, 0.4]) && near(&torque, &[0.0, -0.12, 0.16]), "{told:?}");
+    assert!((told.turning_energy - 2.0).abs() < 1e-12, "what the law books is not motion");
+    let locked = guard.bound(at(20), &State { locked: true, ..asked }).unwrap();
+    assert_eq!(locked.turning, Some(crate::Turning::default()));
+}
