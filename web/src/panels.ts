@@ -3,6 +3,7 @@
 import { Plot } from "./plot";
 import { Pose } from "./pose";
 import type { Sample } from "./wire";
+import { standing, words } from "./words";
 
 const EVENTS = 12;
 const element = <T extends HTMLElement>(id: string): T => document.getElementById(id) as T;
@@ -12,7 +13,7 @@ const ms = (value: number): string => `${value.toFixed(value < 10 ? 1 : 0)} ms`;
 const STANDS: Record<string, string> = {
   PAUSED: "PAUSED: let it move (R)",
   DISABLED: "DISABLED: let it move (R)",
-  "EMERGENCY STOP": "STOPPED: reset (C), then let it move (R)",
+  STOPPED: "STOPPED: reset (C), then let it move (R)",
 };
 
 export class Panels {
@@ -86,9 +87,14 @@ export class Panels {
       button.disabled = !inControl;
   }
 
-  say(text: string): void {
+  /** Among the events, with the session's time of it, s, where it has one. */
+  say(text: string, at?: number): void {
     const line = document.createElement("li");
-    line.textContent = text;
+    const time = document.createElement("time");
+    time.textContent = at === undefined ? "" : `${at.toFixed(1)} s`;
+    const what = document.createElement("span");
+    what.textContent = text;
+    line.append(time, what);
     const events = element("events");
     events.prepend(line);
     while (events.children.length > EVENTS) events.lastElementChild!.remove();
@@ -113,11 +119,10 @@ export class Panels {
         return this.status(event, now);
       case "robot":
         // Sooner than the next report.
-        this.standing(event.state === "ENABLED" ? "MOVING" : event.state === "FAULT" ? "EMERGENCY STOP" : event.state);
-        return this.say(`${clock(event)} the robot is ${event.state}; its last stop: ${event.cause}`);
-      default:
-        return this.say(`${clock(event)} ${words(event)}`);
+        this.standing(standing(event.state));
     }
+    const text = words(event);
+    if (text !== null) this.say(text, event.t_s);
   }
 
   private status(event: any, now: number): void {
@@ -147,15 +152,4 @@ export class Panels {
     if (!element("age-figure").hidden) this.age.draw(now);
     this.pose.draw();
   }
-}
-
-function clock(event: any): string {
-  return typeof event.t_s === "number" ? `${event.t_s.toFixed(2)} s` : "";
-}
-
-/** An event of the session's, and what it has to say. */
-function words({ event, t_s: _, ...more }: any): string {
-  const values = Object.entries(more).filter(([, value]) => ["string", "number", "boolean"].includes(typeof value));
-  const text = values.map(([key, value]) => `${key.replaceAll("_", " ")} ${typeof value === "number" ? Number(value.toPrecision(4)) : value}`);
-  return [String(event).replaceAll("_", " "), ...text].join(", ");
 }

@@ -1,6 +1,8 @@
 /** Plots of the last seconds. What falls on one column is drawn from its least to its largest, so that no peak is lost. */
 
 const SECONDS = 10;
+/** Height of the labels, CSS pixels. */
+const LABELS = 14;
 
 export class Plot {
   private readonly context: CanvasRenderingContext2D;
@@ -49,11 +51,13 @@ export class Plot {
     this.advance(now);
     const largest = this.largest.reduce((a, b) => (b > a ? b : a), this.top);
     const top = ceiling(largest);
-    const y = (value: number): number => height - 1 - (value / top) * (height - 3);
+    // The labels have a strip of their own above the top of the axis: nothing is drawn over them.
+    const strip = LABELS * devicePixelRatio;
+    const y = (value: number): number => height - 1 - (value / top) * (height - 3 - strip);
     const { context } = this;
     context.clearRect(0, 0, width, height);
     context.strokeStyle = "#33404f";
-    context.strokeRect(0.5, 0.5, width - 1, height - 1);
+    context.strokeRect(0.5, strip + 0.5, width - 1, height - 1 - strip);
     context.fillStyle = this.colour;
     for (let x = 0; x < width; x++) {
       const place = (this.column + 1 + x) % width;
@@ -66,9 +70,9 @@ export class Plot {
     context.fillStyle = "#aab8c7";
     context.font = `${11 * scale}px system-ui, sans-serif`;
     context.textBaseline = "top";
-    context.fillText(`${top} ${this.unit}`, 4 * scale, 4 * scale);
+    context.fillText(`${top} ${this.unit}`, 0, 0);
     context.textAlign = "right";
-    context.fillText(`${SECONDS} s`, width - 4 * scale, 4 * scale);
+    context.fillText(`${SECONDS} s`, width, 0);
     context.textAlign = "left";
   }
 }

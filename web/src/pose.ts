@@ -5,6 +5,8 @@ import type { Sample } from "./wire";
 
 /** m, each way from the middle. */
 const REACH = 0.2;
+/** N, as long as half a view. */
+const FORCE = 10;
 const TRAIL = 400;
 /** From above forth is up and left is left, as the keys have it. */
 const VIEWS = [
@@ -67,6 +69,11 @@ export class Pose {
     context.textAlign = "right";
     context.fillText(view.labels[1], middleX - unit - 6 * scale, middleY);
     if (!this.newest) return;
+    // What is drawn of the hand stays within the grid, and off the labels around it.
+    context.save();
+    context.beginPath();
+    context.rect(middleX - unit, middleY - unit, 2 * unit, 2 * unit);
+    context.clip();
     context.strokeStyle = "#3d6f93";
     context.lineWidth = 2 * scale;
     context.beginPath();
@@ -74,15 +81,33 @@ export class Pose {
     context.stroke();
     const [x, y] = at(this.newest.position);
     const { force } = this.newest;
+    this.drawForce(x, y, view.way * (force[view.across] / FORCE) * unit, -(force[view.up] / FORCE) * unit);
+    context.restore();
+    // A hand beyond it is shown at its edge.
+    const within = (value: number, middle: number): number => Math.min(Math.max(value, middle - unit), middle + unit);
+    context.fillStyle = "#6cc5ff";
+    context.beginPath();
+    context.arc(within(x, middleX), within(y, middleY), 7 * scale, 0, 2 * Math.PI);
+    context.fill();
+  }
+
+  /** An arrow from there on. */
+  private drawForce(x: number, y: number, right: number, down: number): void {
+    const { context } = this;
+    const scale = devicePixelRatio;
+    const length = Math.hypot(right, down);
+    if (length < 2 * scale) return;
+    const [alongX, alongY] = [right / length, down / length];
+    const [tipX, tipY, head] = [x + right, y + down, Math.min(8 * scale, length)];
     context.strokeStyle = "#f0c257";
     context.lineWidth = 3 * scale;
     context.beginPath();
     context.moveTo(x, y);
-    context.lineTo(x + view.way * force[view.across] * 12 * scale, y - force[view.up] * 12 * scale);
+    context.lineTo(tipX, tipY);
+    for (const side of [1, -1]) {
+      context.moveTo(tipX, tipY);
+      context.lineTo(tipX - head * (alongX + side * 0.6 * alongY), tipY - head * (alongY - side * 0.6 * alongX));
+    }
     context.stroke();
-    context.fillStyle = "#6cc5ff";
-    context.beginPath();
-    context.arc(x, y, 7 * scale, 0, 2 * Math.PI);
-    context.fill();
   }
 }

@@ -50,6 +50,11 @@ inEachBrowser((browser) => {
       await shows(viewer, "#seat", /^looks on/);
       await viewer.keyboard.press("Space");
       await shows(page, "#standing", /^STOPPED/);
+      // What happened is told in the words of the standing, by its time.
+      await shows(page, "#events", /the robot is STOPPED; its last stop: the emergency stop/);
+      const [first, events] = await page.evaluate(() => [document.querySelector("#events time").textContent, document.querySelector("#events").textContent]);
+      assert.match(first, /^\d+\.\d s$/);
+      assert.doesNotMatch(events, /ENABLED|FAULT|true|_/);
     }));
 
   test("a page that loses its person lets go, and what is still pressed does not count when it is back", () =>

@@ -291,9 +291,10 @@ fn operator(
             "an arm behind an emulated network, its camera, and a console in your browser; Ctrl-C here ends it\n",
         )?;
     } else {
-        words.extend(["--input", "keyboard", "--every", "1s"]);
+        words.extend(["--input", "keyboard"]);
         print(
-            "an arm behind an emulated network, and your keyboard: press r, then w s a d i k to move it, space to stop it, c and r to go on, q to end\n",
+            "an arm behind an emulated network, and your keyboard: press r, then hold w s a d i k to move it, space or\n\
+             Escape to stop it, c and r to go on, q to end\n",
         )?;
     }
     Part::start(&words, Stdio::inherit(), Stdio::inherit())

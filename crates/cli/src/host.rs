@@ -1,7 +1,6 @@
 //! What commands on real sockets share: signals, the session's thread and its scheduling, output line by line.
 
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
@@ -97,14 +96,6 @@ impl Scheduling {
     }
 }
 
-/// Is there a view on the whole terminal? Only then is there something to restore: what is written elsewhere stays clean.
-static TERMINAL_TAKEN: AtomicBool = AtomicBool::new(false);
-
-/// A view on the whole terminal begins, or has ended.
-pub(crate) fn terminal_is_taken(taken: bool) {
-    TERMINAL_TAKEN.store(taken, Ordering::Relaxed);
-}
-
 /// Calls back at the first signal that would end the process, or stop it where it stands; at the second one it ends. Before
 /// either the device is stopped. Not any more once it is dropped.
 pub(crate) struct OnSignal(Handle);
@@ -137,10 +128,7 @@ impl OnSignal {
                 last_stop::stop(StopCause::Host);
                 if count > 0 {
                     // Whoever asks twice does not want to wait for a goodbye.
-                    if TERMINAL_TAKEN.load(Ordering::Relaxed) {
-                        let _ = ratatui::try_restore();
-                    }
-                    crate::keyboard::restore();
+                    crate::terminal::restore();
                     std::process::exit(128 + signal);
                 }
                 first();

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::{Errno, read};
-use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
+use rustix::termios::{InputModes, LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use taut_agent::{Alarm, Grip, Rate, RateInput};
 use taut_core::{Duration, Time};
 use taut_io::device::{Buttons, Pressed};
@@ -30,7 +30,7 @@ enum Key {
     Press(Pressed),
 }
 
-const KEYS: [(u8, Key); 15] = [
+const KEYS: [(u8, Key); 16] = [
     (b'w', Key::Move(0, 1.0)),
     (b's', Key::Move(0, -1.0)),
     (b'a', Key::Move(1, 1.0)),
@@ -43,6 +43,7 @@ const KEYS: [(u8, Key); 15] = [
     (b'p', Key::Gripper(1.0)),
     (b'e', Key::Press(Pressed::Alarm(Alarm::Pressed))),
     (b' ', Key::Press(Pressed::Alarm(Alarm::Pressed))),
+    (ESCAPE, Key::Press(Pressed::Alarm(Alarm::Pressed))),
     (b'c', Key::Press(Pressed::Reset)),
     (b'r', Key::Press(Pressed::Resume)),
     (b'q', Key::Press(Pressed::Quit)),
@@ -54,42 +55,43 @@ struct Held {
     speed: f32,
     /// Of each key that moves something: until when it counts as held.
     until: [Time; KEYS.len()],
-    escape: Escape,
     ended: bool,
 }
 
-/// Within the bytes of a key that is no letter (ECMA-48): their letters are not pressed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Escape {
-    No,
-    Begun,
-    Sequence,
-}
+/// Begins the bytes of a key that is no letter, and is the one byte of the key Escape.
+const ESCAPE: u8 = 0x1b;
 
-impl Escape {
-    /// After `byte`; was it one of a sequence?
-    const fn take(&mut self, byte: u8) -> bool {
-        let was = *self;
-        *self = match (was, byte) {
-            (_, 0x1b) => Self::Begun,
-            (Self::Begun, b'[' | b'O') => Self::Sequence,
-            (Self::Sequence, 0x20..=0x3f) => Self::Sequence,
-            _ => Self::No,
-        };
-        !matches!((was, *self), (Self::No, Self::No))
+/// How many of these bytes, which follow an escape, are of a key that is no letter (ECMA-48, sections 5.4 and 8.3.143; F1 to F5 on Linux'
+/// own terminal have one bracket more). Such letters are not pressed.
+fn rest_of_key(bytes: &[u8]) -> Option<usize> {
+    match bytes {
+        [b'O', b'A'..=b'D' | b'F' | b'H' | b'P'..=b'S', ..] => Some(2),
+        [b'[', b'[', b'A'..=b'E', ..] => Some(3),
+        [b'[', rest @ ..] => {
+            let end = rest.iter().position(|byte| !(0x20..=0x3f).contains(byte))?;
+            (0x40..=0x7e).contains(&rest[end]).then_some(end + 2)
+        }
+        _ => None,
     }
 }
 
 impl Held {
     const fn new(speed: f32) -> Self {
-        Self { speed, until: [Time::ZERO; KEYS.len()], escape: Escape::No, ended: false }
+        Self { speed, until: [Time::ZERO; KEYS.len()], ended: false }
     }
 
-    /// Bytes came from the terminal; gives what is pressed. A key that means nothing lets go of all.
+    /// What was read at once came from the terminal; gives what is pressed. A key that means nothing lets go of all. An escape that does
+    /// not begin the whole of another key is the key Escape, without waiting for what may follow: it is a stop.
     fn handle_input(&mut self, now: Time, bytes: &[u8], mut press: impl FnMut(Pressed)) {
-        for byte in bytes {
-            let is_letter = !self.escape.take(*byte);
-            match KEYS.iter().position(|(key, _)| is_letter && *key == byte.to_ascii_lowercase()) {
+        let mut rest = bytes;
+        while let Some((byte, after)) = rest.split_first() {
+            rest = after;
+            if let Some(length) = rest_of_key(after).filter(|_| *byte == ESCAPE) {
+                rest = &after[length..];
+                self.release();
+                continue;
+            }
+            match KEYS.iter().position(|(key, _)| *key == byte.to_ascii_lowercase()) {
                 None => self.release(),
                 Some(place) => match KEYS[place].1 {
                     Key::Press(pressed) => {
@@ -170,9 +172,12 @@ fn lock(held: &Mutex<Held>) -> MutexGuard<'_, Held> {
     held.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// As much as a terminal holds: a key is not read in two parts.
+const READ: usize = 4_096;
+
 /// Until there is nothing more to read; why.
 fn read_keys(stdin: &Stdin, held: &Mutex<Held>, buttons: &Buttons) -> String {
-    let mut bytes = [0; 64];
+    let mut bytes = [0; READ];
     loop {
         let mut ready = [PollFd::new(stdin, PollFlags::IN)];
         let count = match poll(&mut ready, None).and_then(|_| read(stdin, &mut bytes)) {
@@ -190,13 +195,14 @@ fn read_keys(stdin: &Stdin, held: &Mutex<Held>, buttons: &Buttons) -> String {
 /// How the terminal was before its keys were taken one by one.
 static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
 
-/// From now on each key comes at once and is not shown. Ctrl-C and Ctrl-Z go on being signals.
+/// From now on each key comes at once and is not shown, and Ctrl-S holds no output up. Ctrl-C and Ctrl-Z go on being signals.
 fn take_keys() -> Result<(), String> {
     let stdin = io::stdin();
     let before = tcgetattr(&stdin)
         .map_err(|_| "--input keyboard: standard input is no terminal, which has the keys".to_owned())?;
     let mut keys = before.clone();
     keys.local_modes -= LocalModes::ICANON | LocalModes::ECHO;
+    keys.input_modes -= InputModes::IXON;
     *BEFORE.lock().unwrap_or_else(PoisonError::into_inner) = Some(before);
     tcsetattr(&stdin, OptionalActions::Now, &keys).map_err(|error| format!("the terminal: {error}"))
 }
@@ -244,9 +250,29 @@ mod tests {
         press(&mut held, 1_002, "w");
         assert_eq!(press(&mut held, 1_003, "\u{1b}[C\u{1b}[1;5A\u{1b}OD"), [], "arrows are no letters");
         assert_eq!(held.grip(at(1_003)), Grip::Released);
+        assert_eq!(press(&mut held, 1_003, "\u{1b}[[A\u{1b}[15~"), [], "function keys neither");
+        assert_eq!(held.grip(at(1_003)), Grip::Released);
         assert_eq!(press(&mut held, 1_004, "rq"), [Pressed::Resume, Pressed::Quit]);
         press(&mut held, 1_005, "p");
         held.handle_end();
         assert_eq!(held.grip(at(1_005)), Grip::Ended);
+    }
+
+    #[test]
+    fn escape_stops_at_once_whatever_comes_with_it_or_after_it() {
+        let stop = Pressed::Alarm(Alarm::Pressed);
+        for (keys, pressed) in [
+            ("\u{1b}", vec![stop]),
+            ("w\u{1b}", vec![stop]),
+            ("\u{1b}\u{1b}", vec![stop, stop]),
+            ("\u{1b}r", vec![stop, Pressed::Resume]),
+            ("\u{1b}OO", vec![stop]),
+            ("\u{1b}[1;", vec![stop]),
+            ("\u{1b}\u{1b}[A", vec![stop]),
+        ] {
+            let mut held = Held::new(0.1);
+            assert_eq!(press(&mut held, 1_000, keys), pressed, "{keys:?}");
+            assert!(keys == "\u{1b}OO" || held.grip(at(1_000)) == Grip::Released, "{keys:?}");
+        }
     }
 }

@@ -51,7 +51,7 @@ pub(crate) fn stop(cause: StopCause) {
 
 fn end_after(panic: &PanicHookInfo<'_>) {
     stop(StopCause::Host);
-    crate::keyboard::restore();
+    crate::terminal::restore();
     crate::say(&format!("{panic}"));
     streams::finish(LAST_WORDS);
     // Meanwhile the session may have gone on.

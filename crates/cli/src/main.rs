@@ -72,6 +72,8 @@ mod sound;
 mod state;
 #[cfg(feature = "sockets")]
 mod streams;
+#[cfg(feature = "sockets")]
+mod terminal;
 mod trace;
 #[cfg(feature = "sockets")]
 mod video;

@@ -62,9 +62,35 @@ pub(crate) fn as_json(recent: &Status) -> Value {
     json!({ "rate_hz": recent.rate_hz, "throughput_bps": recent.throughput_bps })
 }
 
+/// A status line in so many columns: how the robot is, and of `recent` what has room, the most important first.
+pub(crate) fn status_line(standing: &str, recent: &Status, columns: usize) -> String {
+    let Status { messages, rate_hz, jitter_ms, rtt, .. } = recent;
+    let mut items = vec![standing.to_owned()];
+    if rtt.count > 0 {
+        items.push(format!("RTT {:.1}/{:.1}/{:.1} ms", rtt.min_ms, rtt.mean_ms, rtt.max_ms));
+    }
+    items.extend([
+        format!("{:.1}% arrived", recent.success * 100.0),
+        format!("{rate_hz:.0}/s"),
+        format!("jitter {jitter_ms:.1} ms"),
+        format!("{:.2} Mbit/s", recent.throughput_bps / 1e6),
+        format!("{messages} states"),
+    ]);
+    let mut line = "[Status] ".to_owned();
+    for (place, item) in items.iter().enumerate() {
+        let bar = if place == 0 { "" } else { " | " };
+        if place > 0 && line.chars().count() + bar.len() + item.chars().count() > columns {
+            break;
+        }
+        line = line + bar + item;
+    }
+    line
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use taut_session::LatencySummary;
 
     fn status(elapsed_s: f64, messages: u64) -> Status {
         // Each message has 1,000 bits.
@@ -92,5 +118,24 @@ mod tests {
         }
         let rate = recent.of(&status(4.0, 1_300)).rate_hz;
         assert!((rate - 150.0).abs() < 1e-6, "{rate}");
+    }
+
+    #[test]
+    fn a_status_line_fits_and_leaves_the_least_important_out_as_a_whole() {
+        let rtt = LatencySummary {
+            count: 9,
+            min_ms: 60.1,
+            mean_ms: 75.3,
+            max_ms: 123.9,
+            ..LatencySummary::default()
+        };
+        let it = Status { success: 1.0, jitter_ms: 10.1, throughput_bps: 1.16e6, rtt, ..status(1.0, 992) };
+        let all = "[Status] MOVING | RTT 60.1/75.3/123.9 ms | 100.0% arrived | 992/s | jitter 10.1 ms | 1.16 Mbit/s | 992 states";
+        assert_eq!(status_line("MOVING", &it, 200), all);
+        let short = status_line("MOVING", &it, 80);
+        assert_eq!(short, "[Status] MOVING | RTT 60.1/75.3/123.9 ms | 100.0% arrived | 992/s");
+        let silent = status_line("NO ANSWER for 12.3 s", &it, 80);
+        assert_eq!(silent, "[Status] NO ANSWER for 12.3 s | RTT 60.1/75.3/123.9 ms | 100.0% arrived | 992/s");
+        assert!((0..120).all(|columns| status_line("MOVING", &it, columns).len() <= columns.max(15)));
     }
 }

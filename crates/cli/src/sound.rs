@@ -157,6 +157,11 @@ impl SoundArguments {
     }
 
     /// Is any played by the page of a console?
+    /// Is there any?
+    pub(crate) const fn is_on(&self) -> bool {
+        !self.microphone.is_empty() || !self.speaker.is_empty()
+    }
+
     pub(crate) fn has_page(&self) -> bool {
         self.speaker.iter().any(|spec| spec.place == Sink::Page)
     }

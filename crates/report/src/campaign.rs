@@ -161,7 +161,9 @@ fn verdict(campaign: &CampaignResult, runs: usize) -> String {
         _ => format!("<p>{sound} of {variants} variants meet them with every seed.</p>\n"),
     };
     let headline = format!("{met} of {runs} runs meet their limits");
-    format!("<div class=\"verdict {class}\"><strong>{mark} {headline}</strong>\n{detail}</div>\n")
+    let failed: String =
+        limits_not_met(campaign).iter().map(|limit| format!("<p>{}</p>\n", escape(limit))).collect();
+    format!("<div class=\"verdict {class}\"><strong>{mark} {headline}</strong>\n{detail}{failed}</div>\n")
 }
 
 /// Whether every seed meets every limit.
@@ -183,6 +185,60 @@ pub(super) fn failures(variant: &VariantResult) -> Vec<String> {
         format!("{name}: in {} of {of} seeds, {worst}; limit {limit} {unit}", tally.failed)
     };
     variant.limits.iter().filter(|tally| tally.failed > 0).map(failed).collect()
+}
+
+/// Each limit that any run of any variant does not meet, in how many, and how bad it is in the worst; plain text, the one that most runs
+/// miss first.
+pub(super) fn limits_not_met(campaign: &CampaignResult) -> Vec<String> {
+    let all = || {
+        campaign.variants.iter().flat_map(|variant| variant.limits.iter().map(move |tally| (variant, tally)))
+    };
+    let mut limits: Vec<&LimitTally> = Vec::new();
+    for (_, tally) in all().filter(|(_, tally)| tally.failed > 0) {
+        if !limits.iter().any(|known| is_same(known, tally)) {
+            limits.push(tally);
+        }
+    }
+    let failed = |limit: &&LimitTally| -> u64 {
+        all().filter(|(_, tally)| is_same(limit, tally)).map(|(_, tally)| tally.failed).sum()
+    };
+    limits.sort_by_key(|limit| std::cmp::Reverse(failed(limit)));
+    let line = |limit: &LimitTally| {
+        let of = || all().filter(|(_, tally)| is_same(limit, tally));
+        let runs: usize = of().map(|(variant, _)| variant.seeds.len()).sum();
+        let not_judged: u64 = of().map(|(_, tally)| tally.not_judged).sum();
+        let worst = of().filter_map(|(variant, tally)| Some((variant, tally.worst_seed, tally.worst?)));
+        let worst = worst.max_by(|a, b| a.2.total_cmp(&b.2));
+        let (unit, allowed) = (&limit.unit, number(limit.limit, 4));
+        let worst = worst.map_or_else(String::new, |(variant, seed, worst)| {
+            let name = if campaign.variants.len() == 1 {
+                String::new()
+            } else {
+                format!("{}, ", variant_name(variant))
+            };
+            // The seed of what could not be judged is not that of the largest value.
+            let seed = if not_judged == 0 {
+                format!("{name}seed {seed}")
+            } else {
+                name.trim_end_matches(", ").to_owned()
+            };
+            let of = if seed.is_empty() { String::new() } else { format!(" ({seed})") };
+            format!(", at worst {} {unit}{of}", number(worst, 4))
+        });
+        let not_judged = match not_judged {
+            0 => String::new(),
+            n => format!(", {n} of them not to be judged, for too little arrived"),
+        };
+        let (name, failed) = (format!("{} {}", limit.stream, limit.quantity), failed(&limit));
+        format!("{name}: not met in {failed} of {runs} runs{not_judged}{worst}; limit {allowed} {unit}")
+    };
+    limits.into_iter().map(line).collect()
+}
+
+/// Of two variants, one limit: of the same value of the same stream, and equal.
+fn is_same(one: &LimitTally, other: &LimitTally) -> bool {
+    (&one.stream, &one.quantity, &one.unit, one.limit.to_bits())
+        == (&other.stream, &other.quantity, &other.unit, other.limit.to_bits())
 }
 
 pub(super) fn variant_name(variant: &VariantResult) -> String {

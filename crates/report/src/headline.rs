@@ -1,6 +1,6 @@
 //! The measures that answer first, of every variant at a glance: one axis down, the rest across, or a row for each variant.
 
-use super::campaign::{MeasureHead, find, measures, passes, variant_name};
+use super::campaign::{MeasureHead, find, limits_not_met, measures, passes, variant_name};
 use super::format::{ABSENT, capitalised, escape, number, symbol_html};
 use super::page::Table;
 use super::text::aligned;
@@ -177,15 +177,80 @@ pub fn campaign_table_text(campaign: &CampaignResult) -> String {
         let values = heads.iter().map(|head| value(variant, head));
         [variant_name(variant), verdict].into_iter().chain(values).collect()
     };
-    let rows: Vec<Vec<String>> = std::iter::once(head).chain(campaign.variants.iter().map(row)).collect();
+    let rows: Vec<Vec<String>> = campaign.variants.iter().map(row).collect();
+    let failed: String = limits_not_met(campaign).iter().map(|limit| format!("  {limit}\n")).collect();
+    let failed = if failed.is_empty() { failed } else { format!("\nlimits that are not met\n{failed}") };
     let note = "means over the seeds; --verbose has every measure and every limit that is not met, --out DIR a report";
-    format!("{} ({} s a run)\n\n{}\n{note}\n", campaign.title, campaign.duration_s, aligned(&rows))
+    let table = stacked(&head, &rows);
+    format!("{} ({} s a run)\n\n{table}{failed}\n{note}\n", campaign.title, campaign.duration_s)
+}
+
+/// Columns of a text table at most, unless a single one needs more.
+const WIDEST: usize = 100;
+/// Characters of a line of a head, unless a word is longer.
+const HEAD: usize = 10;
+
+/// A table whose head is broken between words, so that its columns are narrow; where they do not fit side by side all the same, the rest
+/// stands below, with the first column again.
+fn stacked(head: &[String], rows: &[Vec<String>]) -> String {
+    let heads: Vec<Vec<String>> = head.iter().map(|head| broken(head)).collect();
+    let width = |column: usize| {
+        let cells = rows.iter().map(|row| &row[column]).chain(&heads[column]);
+        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
+    let (mut blocks, mut used): (Vec<Vec<usize>>, usize) = (vec![vec![0]], 0);
+    for column in 1..head.len() {
+        let needs = width(column) + 2;
+        match blocks.last_mut() {
+            Some(block) if block.len() == 1 || used + needs <= WIDEST => {
+                if block.len() == 1 {
+                    used = width(0) + 2;
+                }
+                used += needs;
+                block.push(column);
+            }
+            _ => {
+                used = width(0) + 2 + needs;
+                blocks.push(vec![0, column]);
+            }
+        }
+    }
+    let block = |columns: &Vec<usize>| {
+        let lines = columns.iter().map(|column| heads[*column].len()).max().unwrap_or(0);
+        // The last lines of all heads stand above the values.
+        let line = |line: usize| {
+            let cell = |column: &usize| {
+                let head = &heads[*column];
+                (line + head.len()).checked_sub(lines).map_or_else(String::new, |at| head[at].clone())
+            };
+            columns.iter().map(cell).collect()
+        };
+        let row = |row: &Vec<String>| columns.iter().map(|column| row[*column].clone()).collect();
+        aligned(&(0..lines).map(line).chain(rows.iter().map(row)).collect::<Vec<_>>())
+    };
+    blocks.iter().map(block).collect::<Vec<_>>().join("\n")
+}
+
+/// Lines of words, none longer than it must be.
+fn broken(text: &str) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= HEAD => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::sample;
     use super::*;
+    use crate::result::LimitTally;
 
     /// The variants of a sample, so named, the n-th with n as the mean of what is its first measure.
     fn named(names: &[&str], measure: &str) -> CampaignResult {
@@ -237,6 +302,49 @@ mod tests {
         let text = campaign_table_text(&campaign);
         let line = text.lines().find(|line| line.starts_with("  QUIC")).unwrap();
         assert_eq!(line.split_whitespace().collect::<Vec<_>>(), ["QUIC", "PASS", "2"]);
+    }
+
+    #[test]
+    fn a_table_of_text_is_no_wider_than_a_terminal() {
+        let mut head = vec![String::new(), "verdict".to_owned()];
+        head.extend((0..8).map(|n| format!("backward haptic p99 delay of path {n} ms")));
+        let row = |name: &str| {
+            let values = (0..8).map(|n| format!("{n}234.5"));
+            [name.to_owned(), "FAIL 3 of 20".to_owned()].into_iter().chain(values).collect::<Vec<_>>()
+        };
+        let text = stacked(&head, &[row("a"), row("a variant of a name that takes half of all the columns")]);
+        assert!(text.lines().all(|line| line.chars().count() <= WIDEST + 2), "{text}");
+        for value in (0..8).map(|n| format!("{n}234.5")) {
+            assert_eq!(text.matches(&value).count(), 2, "{text}");
+        }
+        assert_eq!(text.lines().filter(|line| line.starts_with("  a variant")).count(), 3, "{text}");
+        assert_eq!(broken("backward haptic p99 delay ms"), ["backward", "haptic p99", "delay ms"]);
+    }
+
+    #[test]
+    fn a_campaign_says_which_limits_are_not_met_in_how_many_runs_and_how_badly() {
+        let mut campaign = named(&["UDP", "TCP"], "backward haptic loss");
+        let tally = |failed, worst, worst_seed| LimitTally {
+            stream: "backward haptic".to_owned(),
+            quantity: "delay".to_owned(),
+            unit: "ms".to_owned(),
+            limit: 30.0,
+            failed,
+            not_judged: 0,
+            worst: Some(worst),
+            worst_seed,
+        };
+        campaign.variants[0].limits = vec![tally(0, 20.0, 7)];
+        campaign.variants[1].limits =
+            vec![tally(3, 41.25, 9), LimitTally { quantity: "loss".to_owned(), ..tally(0, 1.0, 1) }];
+        campaign.variants[1].met = 17;
+        let line =
+            "backward haptic delay: not met in 3 of 40 runs, at worst 41.25 ms (TCP, seed 9); limit 30 ms";
+        assert_eq!(limits_not_met(&campaign), [line]);
+        assert!(campaign_table_text(&campaign).contains(&format!("limits that are not met\n  {line}\n")));
+        campaign.variants.remove(0);
+        let line = "backward haptic delay: not met in 3 of 20 runs, at worst 41.25 ms (seed 9); limit 30 ms";
+        assert_eq!(limits_not_met(&campaign), [line]);
     }
 
     #[test]

@@ -103,6 +103,12 @@ pub(super) fn mbit_s(bytes: u64, seconds: f64) -> Option<f64> {
     Some(bytes as f64 * 8.0 / 1e6 / seconds)
 }
 
+/// What a buffer must hold for, so that 99 of 100 come in time: the 99th percentile of packet delay variation (RFC 5481, section 4.2),
+/// that is of delays less the smallest.
+pub(super) fn delay_variation_ms(delay: &Option<Distribution>) -> Option<f64> {
+    of(delay, |delay| delay.p99 - delay.min)
+}
+
 fn largest(values: impl Iterator<Item = f64>) -> Option<f64> {
     values.reduce(f64::max)
 }
@@ -150,6 +156,8 @@ fn of_medium(run: &RunResult, medium: &MediumResult, causes: &CausesOfStreams<'_
         campaign("per-second mean of delay, min", "ms", seconds.map(|b| b.min)),
         campaign("per-second mean of delay, max", "ms", seconds.map(|b| b.max)),
         Measured { predicted: jitter, ..campaign("jitter", "ms", medium.jitter_max_ms) },
+        campaign("mean jitter", "ms", of(&medium.jitter_ms, |d| d.mean)),
+        campaign("delay variation", "ms", delay_variation_ms(delay)),
         campaign("loss", "%", medium.loss_percent),
     ];
     // Where all of it is the network's there is nothing to split.
@@ -189,6 +197,7 @@ pub(super) fn of_commands(flow: &CommandsResult) -> Vec<Measured> {
         measured(ALL, "latency p99", "ms", of(latency, |d| d.p99)),
         measured(ALL, "latency p99.9", "ms", of(latency, |d| d.p999)),
         measured(ALL, "latency max", "ms", of(latency, |d| d.max)),
+        measured(ALL, "latency variation", "ms", delay_variation_ms(latency)),
         measured(ALL, "gap", "ms", flow.gap_ms),
         measured(ALL, "copies", "", flow.copies),
     ];
@@ -228,6 +237,7 @@ pub(super) fn of_video(video: &VideoResult) -> Vec<Measured> {
         measured(ALL, "packet latency", "ms", of(&video.packet_delay_ms, |d| d.mean)),
         measured(ALL, "frame latency", "ms", of(&video.frame_delay_ms, |d| d.mean)),
         measured(ALL, "frame latency p99", "ms", of(&video.frame_delay_ms, |d| d.p99)),
+        measured(ALL, "frame latency variation", "ms", delay_variation_ms(&video.frame_delay_ms)),
     ]
 }
 
@@ -267,6 +277,7 @@ pub(super) fn of_session(run: &RunResult, teleop: &TeleopResult) -> Vec<Measured
         measured(CAMPAIGN, "one way p99", "ms", of(one_way, |d| d.p99)),
         measured(CAMPAIGN, "one way p99.9", "ms", of(one_way, |d| d.p999)),
         measured(CAMPAIGN, "jitter", "ms", of(jitter, |d| d.mean)),
+        measured(CAMPAIGN, "delay variation", "ms", delay_variation_ms(one_way)),
         measured(PAGE, "round trip, min", "ms", of(rtt, |d| d.min)),
         measured(PAGE, "round trip, mean", "ms", of(rtt, |d| d.mean)),
         measured(ALL, "round trip p50", "ms", of(rtt, |d| d.p50)),

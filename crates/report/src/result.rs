@@ -109,8 +109,24 @@ pub struct RunResult {
     pub models: Vec<ModelResult>,
     /// Packets in = out + dropped + held, by an independent count.
     pub conservation: Conservation,
+    /// When a receiver waited for the longest, by what its medium allows; absent where nothing was delivered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worst: Option<Worst>,
     /// For plots: bounded, whatever the length of the run.
     pub series: Vec<Series>,
+}
+
+/// The moment after the warm-up at which a receiver waited for the longest, as a share of what its medium allows: what a plot shows
+/// from close by is around it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Worst {
+    /// `"backward haptic"`: who waited.
+    pub stream: String,
+    /// When the sample was made that ended it, in virtual seconds.
+    pub at_s: f64,
+    /// Since what was the oldest by then was made that nothing newer of had come, in milliseconds: the sample's delay, or longer where
+    /// samples before it were lost.
+    pub waited_ms: f64,
 }
 
 /// Where a run ran.
@@ -489,8 +505,8 @@ pub struct Series {
     pub name: String,
     /// `"ms"`, `"bytes"`, `"segments"`.
     pub unit: String,
-    /// Where the first bucket begins, in virtual seconds. A plot may have a second series that shows a part of the run
-    /// in finer buckets: its kind ends in `_zoom` (`"delay_zoom"`, `"queue_zoom"`, `"cwnd_zoom"`).
+    /// Where the first bucket begins, in virtual seconds. A plot may have a second series that shows the seconds around
+    /// the worst moment in finer buckets: its kind ends in `_zoom` (`"delay_zoom"`, `"queue_zoom"`, `"cwnd_zoom"`).
     pub start_s: f64,
     /// Length of one bucket in seconds; bucket i covers start + [i, i + 1) × this.
     pub bucket_s: f64,

@@ -6,7 +6,7 @@ use super::format::{
     ABSENT, capitalised, causes, causes_or_none, count, cycle_losses, difference, escape, loss_split, number,
     optional, symbol_html,
 };
-use super::measures::of;
+use super::measures::{delay_variation_ms, of};
 use super::page::{self, Column, Table, margin_bar, section, warning};
 use super::run_figures;
 use super::teleop;
@@ -156,7 +156,13 @@ fn model(model: &ModelResult) -> String {
     html.push_str(&Table::of(&escape(&capitalised(&model.stream)), MODEL, &model.rows));
     if !model.conditions.is_empty() {
         let items: String = model.conditions.iter().map(condition).collect();
-        html.push_str(&format!("<p>The model holds when:</p>\n<ul class=\"conditions\">\n{items}</ul>\n"));
+        let list = format!("<ul class=\"conditions\">\n{items}</ul>\n");
+        let holding = model.conditions.iter().filter(|condition| condition.holds).count();
+        let all = model.conditions.len();
+        html.push_str(&page::folded(
+            &format!("When the model holds: {holding} of {all} conditions are met"),
+            &list,
+        ));
     }
     let caption = "Cycles of TCP's window, by the segments that each lost (the model assumes one)";
     html.push_str(&Table::of(caption, CYCLES, &model.cycles));
@@ -219,9 +225,11 @@ fn outside(model: &ModelResult) -> String {
 }
 
 fn media(run: &RunResult) -> String {
-    let fates = Table::new("What became of the samples").group("", 4).group("lost", 6).group("", 5);
-    let timing = Table::of("Delay and jitter", TIMING, &run.media);
-    format!("{}{timing}{}", fates.filled(FATES, &run.media).html(), refusals(run))
+    let fates = Table::new("What became of the samples").group("", 4).group("lost", 6);
+    let delivered = Table::of("What was delivered", DELIVERED, &run.media);
+    let timing = Table::of("Delay", TIMING, &run.media);
+    let jitter = Table::of(JITTER_CAPTION, JITTER, &run.media);
+    format!("{}{delivered}{timing}{jitter}{}", fates.filled(FATES, &run.media).html(), refusals(run))
 }
 
 /// What became of the samples: withheld and superseded ones beside what the network lost, each on its own.
@@ -240,6 +248,10 @@ const FATES: &[Column<MediumResult>] = &[
         others.retain(|name, _| ![SUPERSEDED, TOO_LATE].contains(&name.as_str()));
         causes_or_none(&others)
     }),
+];
+
+const DELIVERED: &[Column<MediumResult>] = &[
+    Column::markup("stream", |medium| escape(&medium.stream)),
     Column::count("late", "", |medium| medium.late),
     Column::count("reordered", "", |medium| medium.reordered),
     Column::count("duplicates", "", |medium| medium.duplicates),
@@ -268,9 +280,18 @@ const TIMING: &[Column<MediumResult>] = &[
         let means = medium.delay_buckets_ms.as_ref();
         means.map_or_else(|| ABSENT.to_owned(), |b| format!("{} – {}", number(b.min, 4), number(b.max, 4)))
     }),
-    Column::number(4, "jitter, mean", "ms", |medium| of(&medium.jitter_ms, |d| d.mean)),
-    Column::number(4, "99 %", "ms", |medium| of(&medium.jitter_ms, |d| d.p99)),
-    Column::number(4, "largest rise", "ms", |medium| medium.jitter_max_ms),
+];
+
+/// The rise is the source's jitter, which the limit is for; differences are those whose running mean is interarrival jitter (RFC 3550,
+/// section 6.4.1).
+const JITTER_CAPTION: &str = "Jitter: from one delay to the next, and of all delays above the smallest";
+
+const JITTER: &[Column<MediumResult>] = &[
+    Column::markup("stream", |medium| escape(&medium.stream)),
+    Column::number(4, "largest rise", "ms, as the limit", |medium| medium.jitter_max_ms),
+    Column::number(4, "difference, mean", "ms, RFC 3550", |medium| of(&medium.jitter_ms, |d| d.mean)),
+    Column::number(4, "difference, 99 %", "ms", |medium| of(&medium.jitter_ms, |d| d.p99)),
+    Column::number(4, "delay variation, 99 %", "ms, RFC 5481", |medium| delay_variation_ms(&medium.delay_ms)),
 ];
 
 /// What arrived and was of no use; nothing when there was nothing.

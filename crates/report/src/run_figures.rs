@@ -249,19 +249,31 @@ fn timelines(
     inks: &mut Inks,
 ) -> Vec<Figure> {
     let whole: Vec<Timeline<'_>> = subjects.iter().map(|subject| Timeline::whole(subject.whole)).collect();
-    let close: Vec<Timeline<'_>> =
-        subjects.iter().filter_map(|s| Timeline::close_up(s.whole, s.close, run.warmup_s)).collect();
+    let close: Vec<Timeline<'_>> = subjects
+        .iter()
+        .filter_map(|s| Timeline::close_up(s.whole, s.close, run.warmup_s, worst_s(run)))
+        .collect();
+    let worst =
+        run.worst.as_ref().filter(|worst| close.iter().any(|it| (it.from_s..it.to_s).contains(&worst.at_s)));
+    let at_s = worst.map(|worst| format!("{:.2}\u{a0}s", worst.at_s)).unwrap_or_default();
+    let around = if at_s.is_empty() { at_s.clone() } else { format!(" around the worst moment, {at_s}") };
+    // Said once, where it was.
+    let worst = worst.filter(|worst| subjects.iter().any(|subject| subject.whole.name == worst.stream));
+    let told = worst.map_or_else(String::new, |worst| {
+        let waited = number(worst.waited_ms, 4);
+        format!(" The sample that was made at {at_s} ended the longest wait, by what is allowed, of {waited}\u{a0}ms.")
+    });
     let views = [
-        (whole, title.to_owned(), stem.to_owned()),
-        (close, format!("{title}, close up"), format!("{stem}-zoom")),
+        (whole, title.to_owned(), stem.to_owned(), ""),
+        (close, format!("{title}, close up{around}"), format!("{stem}-zoom"), &*told),
     ];
     let mut figures = Vec::new();
-    for (timelines, title, stem) in views {
+    for (timelines, title, stem, more) in views {
         let drawn = timelines.iter().any(|timeline| !timeline.is_empty());
         if let (true, Some(chart)) =
             (drawn, timeline_chart(run, &timelines, &title, quantity, references, inks))
         {
-            let caption = timeline_caption(&timelines);
+            let caption = timeline_caption(&timelines) + more;
             figures.push(Figure { stem, title, caption, chart });
         }
     }
@@ -270,6 +282,11 @@ fn timelines(
         whole.chart.align(&mut close.chart);
     }
     figures
+}
+
+/// Where the run was worst.
+fn worst_s(run: &RunResult) -> Option<f64> {
+    run.worst.as_ref().map(|worst| worst.at_s)
 }
 
 /// Whether bands say something, and can be told apart.

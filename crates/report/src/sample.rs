@@ -310,6 +310,11 @@ fn make_run() -> RunResult {
         ],
         models: vec![model()],
         conservation: run_conservation(),
+        worst: Some(crate::result::Worst {
+            stream: "backward haptic".to_owned(),
+            at_s: 12.5,
+            waited_ms: 26.6,
+        }),
         series: make_series(&streams),
     }
 }
@@ -391,6 +396,7 @@ pub(super) fn empty_run() -> RunResult {
             held: 0,
             violations: Vec::new(),
         },
+        worst: None,
         series: Vec::new(),
     }
 }

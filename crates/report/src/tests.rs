@@ -279,9 +279,12 @@ fn a_stream_of_which_nothing_was_delivered_has_dashes_and_no_zero() {
     (medium.jitter_ms, medium.jitter_max_ms) = (None, None);
     assert_run_sound(&run);
     let html = run_html(&run);
-    let dashes =
-        format!("<tr><th scope=\"row\">backward haptic</th>{}</tr>", "<td class=\"n\">–</td>".repeat(12));
-    assert!(html.contains(&dashes), "{html}");
+    // Of delay, and of jitter.
+    for columns in [9, 4] {
+        let dashes = "<td class=\"n\">–</td>".repeat(columns);
+        let row = format!("<tr><th scope=\"row\">backward haptic</th>{dashes}</tr>");
+        assert!(html.contains(&row), "{html}");
+    }
 }
 
 #[test]
@@ -295,6 +298,28 @@ fn figures_with_the_same_name_get_files_of_their_own() {
     stems.sort();
     stems.dedup();
     assert_eq!(stems.len(), count);
+}
+
+#[test]
+fn close_ups_say_where_the_run_was_worst_and_text_and_page_have_its_jitter() {
+    let run = sample::run();
+    let html = run_html(&run);
+    let titled = html.matches("close up around the worst moment, 12.50\u{a0}s").count();
+    assert!(titled > 2 && titled == html.matches("close up").count(), "{titled}");
+    assert_eq!(html.matches("ended the longest wait").count(), 1, "said once");
+    assert!(
+        html.contains("delay variation, 99 %") && html.contains("<details>\n<summary>When the model holds")
+    );
+    let text = run_text(&run);
+    let medium = &run.media[1];
+    let (jitter, delay) = (medium.jitter_ms.as_ref().unwrap(), medium.delay_ms.as_ref().unwrap());
+    let (mean, variation) = (format!("{:.3}", jitter.mean), format!("{:.3}", delay.p99 - delay.min));
+    let told = text
+        .lines()
+        .skip_while(|line| !line.starts_with("jitter"))
+        .find(|line| line.contains(&medium.stream))
+        .unwrap();
+    assert!(told.contains(&mean) && told.ends_with(&variation), "{told}");
 }
 
 /// `TAUT_REPORT_SAMPLES=<folder> cargo test` writes the samples there, to be looked at.

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use super::campaign::{failures, passes, variant_name};
 use super::format::{ABSENT, cycle_losses, spaced};
+use super::measures::delay_variation_ms;
 use super::{commands, comparison, teleop, video};
 use crate::Written;
 use crate::result::{
@@ -14,6 +15,7 @@ use crate::result::{
 /// One run: its limits, where samples were lost, the model, and last the verdict.
 pub fn run_text(run: &RunResult) -> String {
     let limits: Vec<Vec<String>> = run.verdict.limits.iter().map(limit_row).collect();
+    let jitter = table("jitter, from one delay to the next", &jitter_rows(run));
     let losses: Vec<Vec<String>> = run.media.iter().filter(|medium| splits(medium)).map(loss_row).collect();
     let losses = table("where samples were lost", &losses);
     let refusals = table("arrived and of no use", &refusal_rows(run));
@@ -30,7 +32,7 @@ pub fn run_text(run: &RunResult) -> String {
     };
     let head = format!("{} (seed {}, {} s)", run.title, run.seed, run.duration_s);
     format!(
-        "{head}\n\n{}{session}{commands}{videos}{losses}{refusals}{models}\n{verdict}\n",
+        "{head}\n\n{}{jitter}{session}{commands}{videos}{losses}{refusals}{models}\n{verdict}\n",
         aligned(&limits)
     )
 }
@@ -114,6 +116,21 @@ fn limit_row(limit: &LimitResult) -> Vec<String> {
         format!("limit {} {}", limit.limit, limit.unit),
         met,
     ]
+}
+
+/// What its delays do from sample to sample, and 99 of 100 of them together.
+fn jitter_rows(run: &RunResult) -> Vec<Vec<String>> {
+    let row = |medium: &MediumResult| {
+        let jitter = medium.jitter_ms.as_ref()?;
+        let values =
+            [Some(jitter.mean), Some(jitter.p99), medium.jitter_max_ms, delay_variation_ms(&medium.delay_ms)];
+        let cells =
+            values.map(|value| value.map_or_else(|| ABSENT.to_owned(), |value| format!("{value:.3}")));
+        Some(std::iter::once(medium.stream.clone()).chain(cells).collect())
+    };
+    let rows: Vec<Vec<String>> = run.media.iter().filter_map(row).collect();
+    let head = ["ms", "mean", "p99", "largest rise", "delay variation, p99"].map(str::to_owned).to_vec();
+    if rows.is_empty() { rows } else { std::iter::once(head).chain(rows).collect() }
 }
 
 /// Whether there is more to say of its samples than what the network lost.

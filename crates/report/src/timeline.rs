@@ -60,9 +60,14 @@ impl<'a> Timeline<'a> {
         Self::stretch(series, 0, series.mean.len())
     }
 
-    /// A stretch from close by: the close-up's own series where there is one, otherwise some buckets after the warm-up of a
-    /// run whose buckets were merged.
-    pub(super) fn close_up(whole: &'a Series, close: Option<&'a Series>, warmup_s: f64) -> Option<Self> {
+    /// A stretch from close by: the close-up's own series where there is one, otherwise of a run whose buckets were merged some around
+    /// this moment, or else after the warm-up.
+    pub(super) fn close_up(
+        whole: &'a Series,
+        close: Option<&'a Series>,
+        warmup_s: f64,
+        around_s: Option<f64>,
+    ) -> Option<Self> {
         if let Some(series) = close {
             return Some(Self::whole(series));
         }
@@ -71,8 +76,13 @@ impl<'a> Timeline<'a> {
             return None;
         }
         let counts = |i: &usize| start(whole, *i) >= warmup_s && at(&whole.mean, *i).is_some();
-        let first = (0..whole.mean.len()).find(counts)?;
-        Some(Self::stretch(whole, first, whole.mean.len().min(first + CLOSE)))
+        let end = whole.mean.len();
+        let first = (0..end).find(counts)?;
+        let begin = around_s.map_or(first, |at_s| {
+            let at = ((at_s - whole.start_s) / whole.bucket_s).max(0.0) as usize;
+            at.saturating_sub(CLOSE / 2).min(end.saturating_sub(CLOSE)).max(first)
+        });
+        Some(Self::stretch(whole, begin, end.min(begin + CLOSE)))
     }
 
     fn stretch(series: &'a Series, first: usize, end: usize) -> Self {
@@ -272,9 +282,14 @@ mod tests {
     #[test]
     fn a_close_up_starts_after_the_warm_up_and_only_in_a_long_run() {
         let long = series(vec![Some(1.0); 2000]);
-        let close = Timeline::close_up(&long, None, 10.0).map(|timeline| (timeline.from_s, timeline.to_s));
-        assert_eq!(close, Some((10.0, 25.0)));
-        assert!(Timeline::close_up(&series(vec![Some(1.0); 100]), None, 10.0).is_none());
-        assert!(Timeline::close_up(&series(vec![None; 2000]), None, 10.0).is_none());
+        let close = |around| {
+            let timeline = Timeline::close_up(&long, None, 10.0, around);
+            timeline.map(|timeline| (timeline.from_s, timeline.to_s))
+        };
+        assert_eq!(close(None), Some((10.0, 25.0)));
+        assert_eq!(close(Some(100.0)), Some((92.5, 107.5)));
+        assert_eq!((close(Some(11.0)), close(Some(499.0))), (Some((10.0, 25.0)), Some((485.0, 500.0))));
+        assert!(Timeline::close_up(&series(vec![Some(1.0); 100]), None, 10.0, None).is_none());
+        assert!(Timeline::close_up(&series(vec![None; 2000]), None, 10.0, None).is_none());
     }
 }

@@ -35,6 +35,18 @@ impl Standing {
     }
 }
 
+/// How a robot is that answers, and says that it is in this state.
+impl From<RobotState> for Standing {
+    fn from(state: RobotState) -> Self {
+        match state {
+            RobotState::Disabled => Self::Disabled,
+            RobotState::Paused => Self::Paused,
+            RobotState::Enabled => Self::Moving,
+            RobotState::Fault => Self::Stopped,
+        }
+    }
+}
+
 /// The watchdog of a robot that does not say how long it is.
 const WATCHDOG: Duration = Duration::from_millis(100);
 
@@ -107,10 +119,7 @@ impl Silence {
         match (self.watchdog.and(heard), state) {
             (None, _) => Standing::NoLink,
             (Some(heard), _) if self.told == Some(heard) => Standing::NoAnswer,
-            (_, RobotState::Disabled) => Standing::Disabled,
-            (_, RobotState::Paused) => Standing::Paused,
-            (_, RobotState::Enabled) => Standing::Moving,
-            (_, RobotState::Fault) => Standing::Stopped,
+            (Some(_), state) => state.into(),
         }
     }
 }

@@ -19,13 +19,14 @@ use taut_io::session::{
     Endpoint, OperateConfig, OperateError, OperatorMachine, OperatorRecord, Remote, Security, Told,
     TransportKind, operate,
 };
-use taut_io::{Clock, Driver};
+use taut_io::{Alarm, Clock, Driver};
 use taut_session::{Congestion, Direction, OperatorConfig, OperatorEvent, Order, Priority};
 use taut_transport::identity::{Fingerprint, Trust};
 
 use self::output::Output;
 pub(crate) use self::output::too_slow;
-use crate::button::Word;
+use self::tui::Presses;
+use crate::button::{Loss, Press, Word};
 use crate::channels::{self, Channels};
 use crate::diagnostics::{Log, Traces};
 use crate::host::{self, Begun, OnSignal, Scheduling, every};
@@ -39,7 +40,7 @@ use crate::record::{Record, Recorded};
 use crate::robot::{Coding, parse_codec, parse_congestion};
 use crate::sound::{Page, Sound, SoundArguments};
 use crate::video::{Screen, ScreenWords};
-use crate::{Ended, button, last_stop, state};
+use crate::{Ended, button, last_stop, state, terminal};
 
 #[derive(Args)]
 #[command(after_long_help = channels::HELP)]
@@ -62,8 +63,8 @@ pub(crate) struct Arguments {
     #[arg(long)]
     raw: bool,
     /// What the device does: trace:FILE (CSV or MCAP); demo or demo:SEED, a simulated hand; keyboard or keyboard:SPEED (m/s), whose
-    /// keys are w s forth and back, a d left and right, i k up and down, j l turn, o p open and close the gripper, e emergency
-    /// stop, c reset it, r resume, q quit; gamepad or gamepad:FILE.toml, which says what its sticks and buttons do, and spacemouse in the same way; so101:PORT, a
+    /// keys are w s forth and back, a d left and right, i k up and down, j l turn, o p open and close the gripper, e, space or
+    /// Escape emergency stop, c reset it, r resume, q quit; gamepad or gamepad:FILE.toml, which says what its sticks and buttons do, and spacemouse in the same way; so101:PORT, a
     /// leader arm; exec:PROGRAM ARGUMENTS or
     /// python:MODULE:CLASS, a device that is a program; or lines: JSON Lines on standard input, beside the words of --commands
     #[arg(long, default_value = "demo")]
@@ -126,7 +127,8 @@ pub(crate) struct Arguments {
     /// Answer there over HTTP with the newest report: /metrics for Prometheus, /status.json for any other program
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = host::address, conflicts_with = "tui")]
     metrics: Option<SocketAddr>,
-    /// A status line after so many states (10000) or so often (1s) [default: 10000; with --json, --record or --metrics 1s]
+    /// A status line after so many states (10000) or so often (1s), also where --input keyboard has a view [default: 10000; with --json,
+    /// --record, --metrics or --input keyboard 1s]
     #[arg(long, value_name = "N|DURATION")]
     every: Option<Every>,
     #[command(flatten)]
@@ -134,7 +136,8 @@ pub(crate) struct Arguments {
     /// Print what happens as JSON Lines
     #[arg(long, conflicts_with = "tui")]
     json: bool,
-    /// Show the session on the whole terminal; keys: e emergency stop, c reset it, r resume, q quit
+    /// Show the session on the whole terminal; keys: e, space or Escape emergency stop, c reset it, r resume, q quit. By itself with
+    /// --input keyboard, on a terminal of 80 columns and 24 lines or more where nothing else is to be printed
     #[arg(long)]
     tui: bool,
     /// Take the button from standard input, a word a line: e or stop, c or reset, r or resume, q or quit, h (the button is
@@ -288,21 +291,28 @@ impl Arguments {
         Ok(screens.into_iter().unzip())
     }
 
+    /// Is it shown on the whole terminal? Who drives by its keys looks at it, unless lines are asked for.
+    fn fills_terminal(&self) -> bool {
+        let is_plain = !self.json && self.every.is_none() && !self.log.is_asked() && self.metrics.is_none();
+        let has_lines = !self.video.is_empty() || self.sound.is_on() || self.channels.is_some();
+        self.tui || (self.input.is_keyboard() && is_plain && !has_lines && terminal::has_room())
+    }
+
     /// The device, and what it has to do with lines.
-    fn device(&self, clock: Clock) -> Result<Opened, String> {
+    fn device(&self, clock: Clock, is_filled: bool) -> Result<Opened, String> {
         if self.tui && self.input.reads_stdin() {
             return Err("--input lines and --tui both need standard input; use --input exec:PROGRAM".into());
         }
-        if self.input.is_keyboard() && (self.tui || self.commands) {
+        if self.input.is_keyboard() && self.commands {
             return Err(
-                "--input keyboard needs standard input for itself: it has the keys of --tui and --commands"
+                "--input keyboard needs standard input for itself: it has the words of --commands as keys"
                     .into(),
             );
         }
         channels::check_codec(self.codec.codec, !self.channels()?.is_empty())?;
         let buttons = Buttons::default();
         let device = self.input.open(self.period(), &self.columns, self.repeat, self.priority(), &buttons)?;
-        let shown = match (self.tui, self.json) {
+        let shown = match (is_filled, self.json) {
             (true, _) => Shown::Nowhere,
             (_, true) => Shown::Json(clock),
             (_, false) => Shown::Text(clock),
@@ -354,11 +364,13 @@ impl Arguments {
             Resume::Start => ResumePolicy::Start,
             Resume::Always => ResumePolicy::Always,
         });
-        let agent = match (self.tui || is_shown, self.every) {
+        let agent = match (is_shown, self.every) {
             (true, _) => agent.reports_by_time(FRAME),
             (false, Some(Every::Messages(messages))) => agent.reports_by_number(messages),
             (false, Some(Every::Time(period))) => agent.reports_by_time(period),
-            (false, None) if self.json || self.record.is_on() || self.metrics.is_some() => {
+            (false, None)
+                if self.json || self.record.is_on() || self.metrics.is_some() || self.input.is_keyboard() =>
+            {
                 agent.reports_by_time(Duration::from_secs(1))
             }
             (false, None) => agent.reports_by_number(10_000),
@@ -430,9 +442,10 @@ pub(crate) fn run(arguments: &Arguments, steered: Option<Steered>) -> Ended {
     last_stop::end_on_panic();
     let security = arguments.security()?;
     let own = security.fingerprint();
-    let config = arguments.config(own.as_ref(), steered.is_some())?;
+    let is_filled = steered.is_none() && arguments.fills_terminal();
+    let config = arguments.config(own.as_ref(), is_filled || steered.is_some())?;
     let (opened, page, hear) = match steered {
-        None => (arguments.device(clock)?, None, None),
+        None => (arguments.device(clock, is_filled)?, None, None),
         Some(Steered { device, buttons, place, serve, show, hear }) => {
             (Opened { device, lines: None, drops: None, buttons }, Some((place, (serve, show))), Some(hear))
         }
@@ -453,6 +466,8 @@ pub(crate) fn run(arguments: &Arguments, steered: Option<Steered>) -> Ended {
     let kept = endpoint.capabilities();
     let buttons =
         (!arguments.tui && (arguments.commands || taker.is_some())).then_some(arguments.button_heartbeat);
+    let presses = is_filled.then(Presses::new);
+    let shown = presses.as_ref().map(|presses| presses.tell.clone());
     let channels = arguments.channels()?;
     // A page decodes its pictures itself.
     let (screens, watched) =
@@ -471,7 +486,7 @@ pub(crate) fn run(arguments: &Arguments, steered: Option<Steered>) -> Ended {
         let driver = Driver::new(driver_config)?.with_clock(clock);
         let started = |remote: Remote<Machine>| {
             let presser = remote.clone();
-            pressed.connect(move |pressed| press(&presser, pressed));
+            pressed.connect(move |pressed| press(&presser, pressed, shown.as_ref()));
             let button = buttons.map(|heartbeat| button::listen(&COMMANDS, heartbeat, remote.clone(), taker));
             let served = serve.map_or(Ok(()), |serve| serve().map_err(|error| error.to_string()));
             begun.tell(button.unwrap_or(Ok(())).and(served).map(|()| remote));
@@ -529,8 +544,8 @@ pub(crate) fn run(arguments: &Arguments, steered: Option<Steered>) -> Ended {
     }
     let closing = session.remote.clone();
     let _signals = OnSignal::new(move || host::insist(|| closing.send(OperatorCommand::Close)))?;
-    let ended = if arguments.tui {
-        tui::show(session, arguments, clock)?
+    let ended = if let Some(presses) = presses {
+        tui::show(session, arguments, clock, presses)?
     } else {
         if let Some(place) = &place {
             output::tell_place(clock.now(), place, arguments.json);
@@ -564,14 +579,20 @@ pub(crate) fn run(arguments: &Arguments, steered: Option<Steered>) -> Ended {
     }
 }
 
-/// A button of the input, as one of a person's.
-fn press(remote: &Remote<Machine>, pressed: Pressed) {
-    let _ = match pressed {
-        Pressed::Alarm(alarm) => remote.stop(alarm),
-        Pressed::Reset => remote.send(OperatorCommand::Reset),
-        Pressed::Resume => remote.send(OperatorCommand::Resume),
-        Pressed::Quit => remote.send(OperatorCommand::Close),
-    }; // Whoever hears nothing presses again.
+/// A button of the input, as one of a person's; then it is told, where it is shown.
+fn press(remote: &Remote<Machine>, pressed: Pressed, shown: Option<&SyncSender<tui::Pressed>>) {
+    let press = match pressed {
+        Pressed::Alarm(Alarm::Pressed) => Press::Stop,
+        Pressed::Alarm(Alarm::Lost) => Press::Lost(Loss::Ended),
+        Pressed::Reset => Press::Command(OperatorCommand::Reset),
+        Pressed::Resume => Press::Command(OperatorCommand::Resume),
+        Pressed::Quit => Press::Command(OperatorCommand::Close),
+    };
+    // Whoever hears nothing presses again.
+    let taken = button::tell(remote, &press);
+    if let Some(shown) = shown {
+        let _ = shown.try_send(Ok((press, taken)));
+    }
 }
 
 fn failed(arguments: &Arguments, error: &OperateError, own: Option<&Fingerprint>) -> Ended {

@@ -8,8 +8,9 @@ use taut_session::{Answer, LatencySummary, OperatorEvent, RefusalReason, RobotSt
 
 use crate::host::{json_line, shown};
 use crate::paths;
-use crate::recent::{self, Recent};
+use crate::recent::{self, Recent, status_line};
 use crate::streams::print;
+use crate::terminal;
 
 pub(super) struct Output {
     json: bool,
@@ -27,7 +28,9 @@ impl Output {
         }
         match (note, told(note)) {
             (OperatorNote::Progress(progress), _) => {
-                print(&format!("{} | {}\n", self.recent.of(&progress.status), standing(progress)));
+                let line =
+                    status_line(&standing(progress), &self.recent.of(&progress.status), terminal::columns());
+                print(&format!("{line}\n"));
             }
             (_, Some(text)) => print(&format!("{:>9.3} s  {text}\n", at.as_secs_f64())),
             (_, None) => {}
@@ -75,7 +78,7 @@ fn with_choices(line: Line, progress: &Progress) -> Line {
     line.with("choices", json!(progress.choices.as_ref().map(paths::choices_as_json)))
 }
 
-/// The end of a status line: how the robot is, and how long nothing was heard of it.
+/// The beginning of a status line: how the robot is, and how long nothing was heard of it.
 fn standing(progress: &Progress) -> String {
     let name = progress.standing.name();
     match (progress.standing, progress.silence) {
@@ -150,12 +153,12 @@ fn told_by_session(event: &OperatorEvent) -> Option<String> {
             format!("connected; the robot stops {watchdog} after the last state was made{held}")
         }
         OperatorEvent::Robot { state, cause } => {
-            format!(
-                "the robot is {}; its last stop: {}{}",
-                state.name(),
-                cause.name(),
-                what_helps(*state, *cause)
-            )
+            let name = Standing::from(*state).name();
+            let why = match state {
+                RobotState::Enabled => String::new(),
+                _ => format!("; its last stop: {}{}", cause.name(), what_helps(*state, *cause)),
+            };
+            format!("the robot is {name}{why}")
         }
         OperatorEvent::EmergencyStopped { after, kept } => {
             let lost =
@@ -227,7 +230,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_status_line_ends_in_how_the_robot_is_and_how_long_it_was_silent() {
+    fn a_status_line_begins_with_how_the_robot_is_and_how_long_it_was_silent() {
         let silence = Some(Duration::from_millis(640));
         let mut progress = Progress { standing: Standing::Moving, silence, ..Progress::default() };
         assert_eq!(standing(&progress), "MOVING");

@@ -1,7 +1,7 @@
 //! The session on the whole terminal.
 
 use std::io::{IsTerminal, Stdin};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, TrySendError, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, TrySendError, sync_channel};
 use std::time::Duration;
 
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
@@ -11,23 +11,31 @@ use taut_agent::OperatorCommand;
 use taut_io::Clock;
 use taut_io::session::Remote;
 
-use super::view::View;
+use super::view::{Keys, View};
 use super::{Arguments, Machine, Outcome, Session};
 use crate::button::{self, Press};
-use crate::host;
+use crate::terminal::Filled;
 
 /// How often it is drawn.
 const FRAME: Duration = Duration::from_millis(50);
 
-/// Shows `session` until it ends. The terminal is as it was before, whatever ends it.
-pub(super) fn show(session: Session, arguments: &Arguments, clock: Clock) -> Result<Outcome, String> {
-    // Restores it also when something panics.
+/// Shows `session` until it ends, and what is pressed. Its keys are read here, unless its input has them. The terminal is as it was
+/// before, whatever ends it.
+pub(super) fn show(
+    session: Session,
+    arguments: &Arguments,
+    clock: Clock,
+    presses: Presses,
+) -> Result<Outcome, String> {
+    let has_keys = !arguments.input.is_keyboard();
     let mut terminal =
-        ratatui::try_init().map_err(|error| format!("the terminal: {error}; go without --tui"))?;
-    host::terminal_is_taken(true);
-    let mut view = View::new(arguments.title());
+        Filled::take(has_keys).map_err(|error| format!("the terminal: {error}; go without --tui"))?;
+    let mut view = View::new(arguments.title(), if has_keys { Keys::Buttons } else { Keys::Driving });
     // A terminal that takes no more of what is drawn holds up no key.
-    let presses = read_keys(session.remote.clone())?;
+    if has_keys {
+        read_keys(session.remote.clone(), presses.tell)?;
+    }
+    let presses = presses.told;
     let shown = loop {
         match take(&session, &mut view) {
             Taken::Ended => break Ok(()),
@@ -43,14 +51,10 @@ pub(super) fn show(session: Session, arguments: &Arguments, clock: Clock) -> Res
             Err(RecvTimeoutError::Disconnected) => break Err(std::io::Error::other("no key can be read")),
         }
     };
-    // A terminal that is gone needs no restoring.
-    let _ = ratatui::try_restore();
-    host::terminal_is_taken(false);
+    drop(terminal);
     if shown.is_err() {
         // Nobody sees or steers the robot any more.
         session.remote.send(OperatorCommand::Close);
-        // At its end it would complain to a terminal that is gone.
-        std::mem::forget(terminal);
     }
     let at = view.at();
     let outcome = session.join().map(|progress| (at, progress));
@@ -58,11 +62,23 @@ pub(super) fn show(session: Session, arguments: &Arguments, clock: Clock) -> Res
 }
 
 /// A key that meant something, and whether the session was reached.
-type Pressed = std::io::Result<(Press<OperatorCommand>, bool)>;
+pub(super) type Pressed = std::io::Result<(Press<OperatorCommand>, bool)>;
+
+/// What was pressed, on its way to be shown. Who is too slow misses some: the session was given it before.
+pub(super) struct Presses {
+    pub(super) tell: SyncSender<Pressed>,
+    told: Receiver<Pressed>,
+}
+
+impl Presses {
+    pub(super) fn new() -> Self {
+        let (tell, told) = sync_channel(KEYS);
+        Self { tell, told }
+    }
+}
 
 /// Reads keys on a thread of their own and gives them to the session at once; then tells of them, where somebody listens.
-fn read_keys(remote: Remote<Machine>) -> Result<Receiver<Pressed>, String> {
-    let (tell, presses) = sync_channel(KEYS);
+fn read_keys(remote: Remote<Machine>, tell: SyncSender<Pressed>) -> Result<(), String> {
     let work = move || {
         // From where crossterm reads; otherwise it opens /dev/tty.
         let keyboard = Some(std::io::stdin()).filter(Stdin::is_terminal);
@@ -73,16 +89,16 @@ fn read_keys(remote: Remote<Machine>) -> Result<Receiver<Pressed>, String> {
                     let taken = button::tell(&remote, &press);
                     Ok((press, taken))
                 }
-                Err(error) => Err(error),
+                // The last that is told, so that it waits.
+                Err(error) => return drop(tell.send(Err(error))),
             };
-            let is_over = pressed.is_err();
-            if matches!(tell.try_send(pressed), Err(TrySendError::Disconnected(_))) || is_over {
+            if matches!(tell.try_send(pressed), Err(TrySendError::Disconnected(_))) {
                 return;
             }
         }
     };
     let thread = std::thread::Builder::new().name("taut keys".to_owned()).spawn(work);
-    thread.map(|_| presses).map_err(|error| format!("a thread: {error}"))
+    thread.map(drop).map_err(|error| format!("a thread: {error}"))
 }
 
 /// Keys that wait to be shown.
@@ -131,9 +147,12 @@ fn next_key(keyboard: Option<&Stdin>) -> std::io::Result<Option<Press<OperatorCo
     })
 }
 
-/// In raw mode Ctrl-C is a key.
+/// In raw mode Ctrl-C is a key. A key with Alt is Escape and that key, as terminals send it: whoever presses Escape in haste, and then
+/// another, has pressed Escape.
 fn command_of(key: KeyEvent) -> Option<Press<OperatorCommand>> {
     match key.code {
+        KeyCode::Esc => Some(Press::Stop),
+        KeyCode::Char(_) if key.modifiers.contains(KeyModifiers::ALT) => Some(Press::Stop),
         KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => {
             Some(Press::Command(OperatorCommand::Close))
         }
@@ -154,6 +173,9 @@ mod tests {
         let key = |c| command_of(KeyEvent::new(KeyCode::Char(c), KeyModifiers::NONE));
         assert_eq!(key('e'), Some(Press::Stop));
         assert_eq!(key(' '), Some(Press::Stop));
+        let escape = KeyEvent::new(KeyCode::Esc, KeyModifiers::NONE);
+        let escape_and_resume = KeyEvent::new(KeyCode::Char('r'), KeyModifiers::ALT);
+        assert_eq!([escape, escape_and_resume].map(command_of), [Some(Press::Stop), Some(Press::Stop)]);
         assert_eq!(key('r'), Some(Press::Command(OperatorCommand::Resume)));
         assert_eq!(key('q'), Some(Press::Command(OperatorCommand::Close)));
         assert_eq!(key('c'), Some(Press::Command(OperatorCommand::Reset)));

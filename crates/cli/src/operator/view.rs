@@ -10,21 +10,24 @@ use ratatui::style::{Color, Modifier, Style, Stylize};
 use ratatui::symbols::Marker;
 use ratatui::text::{Line, Span, Text};
 use ratatui::widgets::{Axis, Block, Chart, Dataset, GraphType, Paragraph};
-use taut_agent::{OperatorCommand, OperatorNote, Progress, RoundTrips};
+use taut_agent::{OperatorCommand, OperatorNote, Progress, RoundTrips, Standing};
 use taut_core::{Duration, PathEstimate, PathId, Time, printable};
 use taut_io::session::{PathNote, Told};
-use taut_session::{LatencySummary, OperatorEvent, RobotState, Status};
+use taut_session::{LatencySummary, OperatorEvent, RobotState, Status, StopCause};
 
 use self::text::{columns, fitting, ms, row, wrapped};
-use super::output::{UNHEARD, told};
+use super::output::{UNHEARD, told, what_helps};
 use crate::button::Press;
 use crate::recent::Recent;
 
 /// What is shown.
 pub(super) struct View {
     title: String,
+    keys: Keys,
     at: Time,
     robot: RobotState,
+    /// Why it stopped last.
+    cause: StopCause,
     connected: bool,
     emergency: Emergency,
     /// When the robot was heard last, while it does not answer.
@@ -39,6 +42,27 @@ pub(super) struct View {
     places: Vec<(PathId, String)>,
     /// When what happened, the newest last.
     said: VecDeque<(Time, String)>,
+}
+
+/// What the terminal's keys do.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Keys {
+    /// Those of a session: to stop it, let it move, end it.
+    Buttons,
+    /// These, and others move the robot.
+    Driving,
+}
+
+impl Keys {
+    fn help(self) -> &'static [&'static str] {
+        const BUTTONS: &str = " e, space or Esc: EMERGENCY STOP    c: reset it    r: resume    q: quit ";
+        const DRIVING: &str =
+            " hold  w s: forth, back  a d: left, right  i k: up, down  j l: turn  o p: grip ";
+        match self {
+            Self::Buttons => &[BUTTONS],
+            Self::Driving => &[DRIVING, BUTTONS],
+        }
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -57,11 +81,13 @@ const SAID: usize = 50;
 const FIGURES: u16 = 7;
 
 impl View {
-    pub(super) fn new(title: String) -> Self {
+    pub(super) fn new(title: String, keys: Keys) -> Self {
         Self {
             title,
+            keys,
             at: Time::ZERO,
             robot: RobotState::Disabled,
+            cause: StopCause::Start,
             connected: false,
             emergency: Emergency::None,
             silent: None,
@@ -104,7 +130,7 @@ impl View {
             OperatorNote::Event(event) => match event {
                 OperatorEvent::Connected { .. } => (self.connected, self.silent) = (true, None),
                 OperatorEvent::Closed => (self.connected, self.silent) = (false, None),
-                OperatorEvent::Robot { state, .. } => self.robot = state,
+                OperatorEvent::Robot { state, cause } => (self.robot, self.cause) = (state, cause),
                 OperatorEvent::EmergencyStopped { .. } => self.emergency = Emergency::Acknowledged,
                 OperatorEvent::WasReset | OperatorEvent::Resumed => self.emergency = Emergency::None,
                 _ => {}
@@ -159,7 +185,7 @@ impl View {
             Constraint::Length(lines),
             Constraint::Fill(3),
             Constraint::Fill(2),
-            Constraint::Length(1),
+            Constraint::Length(self.keys.help().len() as u16),
         ])
         .areas(frame.area());
         let [left, right] =
@@ -174,7 +200,7 @@ impl View {
         pane(frame, over, " paths ", paths.collect());
         self.draw_plot(frame, plot);
         pane(frame, said, " events ", self.last_said(said));
-        let help = " e or space: EMERGENCY STOP    c: reset it    r: resume    q: quit ";
+        let help: Text<'_> = self.keys.help().iter().map(|line| Line::from(*line)).collect();
         frame.render_widget(Paragraph::new(help).style(Style::new().add_modifier(Modifier::REVERSED)), keys);
     }
 
@@ -194,23 +220,32 @@ impl View {
 
     fn headline(&self, width: usize) -> Paragraph<'_> {
         let silence = self.silent.map(|heard| self.at.saturating_since(heard).as_secs_f64());
-        let no_answer = silence.map(|silence| format!("NO ANSWER for {silence:.1} s"));
+        let no_answer = silence.map(|silence| format!("{} for {silence:.1} s", Standing::NoAnswer.name()));
         let besides = match (self.connected, &no_answer) {
-            (false, _) => ", NO LINK".to_owned(),
+            (false, _) => format!(", {}", Standing::NoLink.name()),
             (true, Some(no_answer)) => format!(", {no_answer}"),
             (true, None) => String::new(),
         };
+        let stopped = Standing::Stopped.name();
         let (text, colour) = match (self.emergency, self.connected, no_answer, self.robot) {
             (Emergency::Pressed, ..) => {
                 (format!("EMERGENCY STOP, NOT ACKNOWLEDGED YET{besides}"), Color::Red)
             }
-            (Emergency::Acknowledged, ..) => (format!("EMERGENCY STOP{besides}"), Color::Red),
-            (_, false, ..) => ("NO LINK".to_owned(), Color::Red),
+            (Emergency::Acknowledged, ..) => {
+                let helps = what_helps(RobotState::Fault, StopCause::Emergency);
+                (format!("{stopped}{besides}{helps}"), Color::Red)
+            }
+            (_, false, ..) => (Standing::NoLink.name().to_owned(), Color::Red),
             (_, _, Some(no_answer), _) => (format!("{no_answer}: {UNHEARD}"), Color::Red),
-            (_, _, _, RobotState::Enabled) => ("MOVING".to_owned(), Color::Green),
-            (_, _, _, RobotState::Fault) => ("EMERGENCY STOP".to_owned(), Color::Red),
-            (_, _, _, RobotState::Paused) => ("PAUSED: r lets it move".to_owned(), Color::Yellow),
-            (_, _, _, RobotState::Disabled) => ("DISABLED".to_owned(), Color::Yellow),
+            (_, _, _, state) => {
+                let (helps, colour) = match state {
+                    RobotState::Enabled => ("", Color::Green),
+                    RobotState::Fault => (what_helps(state, self.cause), Color::Red),
+                    RobotState::Paused => (": r lets it move", Color::Yellow),
+                    RobotState::Disabled => ("", Color::Yellow),
+                };
+                (format!("{}{helps}", Standing::from(state).name()), colour)
+            }
         };
         let title = format!("  {}", self.title);
         let room = text.chars().count() + 2 + title.chars().count() <= width;

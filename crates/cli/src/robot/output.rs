@@ -13,9 +13,10 @@ use taut_transport::identity::Fingerprint;
 use crate::channels::Channels;
 use crate::host::{json_line, shown};
 use crate::operator::too_slow;
-use crate::recent::{self, Recent};
+use crate::recent::{self, Recent, status_line};
 use crate::state::kept;
 use crate::streams::print;
+use crate::terminal;
 
 pub(super) struct Output {
     json: bool,
@@ -69,7 +70,7 @@ impl Output {
         let text = match note {
             RobotNote::Progress(status) => {
                 let recent = self.recent.of(status);
-                Some(format!("{recent} | {}", standing(&recent)))
+                return print(&format!("{}\n", status_line(standing(&recent), &recent, terminal::columns())));
             }
             _ => as_text(note),
         };

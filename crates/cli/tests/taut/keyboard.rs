@@ -1,4 +1,4 @@
-//! `--input keyboard` on a terminal: what its keys do, and that the terminal is as it was afterwards.
+//! `--input keyboard` on a terminal: what its keys do, what is shown meanwhile, and that the terminal is as it was afterwards.
 
 use std::process::Command;
 
@@ -39,6 +39,21 @@ assert termios.tcgetattr(theirs) == before, "the terminal is not as it was"
 print("as it was")
 "#;
 
+/// A robot, and the command that drives it by keys.
+fn robot_for(world: &World) -> (Running, String) {
+    let identity = |who: &str| world.taut(&format!("identity --path {who}")).out.trim().to_owned();
+    let (robot_id, one) = (identity("robot"), identity("one"));
+    let mut robot = Running::start(world.command(&format!(
+        "robot --listen 127.0.0.1:0 --transport udp --identity robot --trust {one} --watchdog 2s --robot sim:free --every 50ms --json"
+    )));
+    let listening = robot.wait_for("listening");
+    let operator = format!(
+        "operator --connect {} --robot-id {robot_id} --transport udp --identity one --input keyboard:0.2",
+        listening["address"].as_str().unwrap()
+    );
+    (robot, operator)
+}
+
 #[test]
 fn keys_move_the_robot_from_where_it_is_and_the_terminal_is_as_it_was_whatever_ends_it() {
     let _beside = beside_others();
@@ -47,16 +62,8 @@ fn keys_move_the_robot_from_where_it_is_and_the_terminal_is_as_it_was_whatever_e
     }
     let world = World::new("keyboard");
     world.write("person.py", PERSON);
-    let identity = |who: &str| world.taut(&format!("identity --path {who}")).out.trim().to_owned();
-    let (robot_id, one) = (identity("robot"), identity("one"));
-    let mut robot = Running::start(world.command(&format!(
-        "robot --listen 127.0.0.1:0 --transport udp --identity robot --trust {one} --watchdog 2s --robot sim:free --every 50ms --json"
-    )));
-    let listening = robot.wait_for("listening");
-    let operator = format!(
-        "operator --connect {} --robot-id {robot_id} --transport udp --identity one --input keyboard:0.2 --json",
-        listening["address"].as_str().unwrap()
-    );
+    let (mut robot, operator) = robot_for(&world);
+    let operator = format!("{operator} --json");
     for how in ["q", "ctrl-c", "kill twice"] {
         let mut person = Command::new("python3");
         let taut = env!("CARGO_BIN_EXE_taut");
@@ -76,4 +83,120 @@ fn keys_move_the_robot_from_where_it_is_and_the_terminal_is_as_it_was_whatever_e
     assert!(refused.status == 2 && refused.err.contains("needs standard input for itself"), "{refused:?}");
     let refused = world.taut(&operator);
     assert!(refused.status == 2 && refused.err.contains("is no terminal"), "{refused:?}");
+}
+
+/// A person who sees what is drawn on a terminal of 80 columns and 24 lines: presses r until the robot moves, holds w, stops it by a key, lets
+/// go of that and moves on, and ends. Prints the screens on the way.
+const VIEWER: &str = r#"
+import os, pty, re, select, subprocess, sys, termios, time
+command = sys.argv[1:]
+ours, theirs = pty.openpty()
+termios.tcsetwinsize(theirs, (24, 80))
+before = termios.tcgetattr(theirs)
+it = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=open("said", "w"))
+screen, at, text, is_over = [[" "] * 80 for _ in range(24)], [0, 0], "", False
+def draw():
+    global text, is_over
+    parts = re.compile(r"\x1b\[(\d+);(\d+)H|\x1b\[\?1049([hl])|\x1b\[[0-9;?]*[A-Za-z]|([^\x1b])")
+    while match := parts.match(text):
+        text = text[match.end():]
+        row, column, over, letter = match.groups()
+        if row:
+            at[:] = int(row) - 1, int(column) - 1
+        elif over:
+            is_over = over == "l"
+        elif letter and at[0] < 24 and at[1] < 80 and letter >= " ":
+            screen[at[0]][at[1]] = letter
+            at[1] += 1
+def wait(until, keys=b"", each=0.02):
+    global text
+    end = time.monotonic() + 30
+    while not until():
+        assert time.monotonic() < end and it.poll() is None, "\n".join(map("".join, screen))
+        if keys:
+            os.write(ours, keys)
+        if select.select([ours], [], [], each)[0]:
+            text += os.read(ours, 65536).decode(errors="replace")
+            draw()
+def shows(line):
+    return lambda: "".join(screen[0]).startswith(line)
+def show():
+    print("\n".join("".join(row).rstrip() for row in screen), "\n" + "-" * 80)
+wait(shows(" PAUSED"))
+show()
+for stop in (b"\x1b", b" ", b"e"):
+    wait(shows(" MOVING"), b"r", 0.1)
+    begin = time.monotonic()
+    wait(lambda: time.monotonic() > begin + 1.5, b"w", 0.05)
+    show()
+    os.write(ours, stop)
+    wait(shows(" STOPPED"))
+    show()
+    wait(shows(" PAUSED"), b"c", 0.1)
+os.write(ours, b"q")
+while not is_over:
+    text += os.read(ours, 65536).decode(errors="replace")
+    draw()
+rest = text
+while it.poll() is None:
+    if select.select([ours], [], [], 0.1)[0]:
+        rest += os.read(ours, 65536).decode(errors="replace")
+assert it.returncode == 0, it.returncode
+assert termios.tcgetattr(theirs) == before, "the terminal is not as it was"
+print(rest)
+print("as it was")
+"#;
+
+fn viewer(world: &World, command: &str) -> String {
+    world.write("viewer.py", VIEWER);
+    let mut person = Command::new("python3");
+    person
+        .current_dir(world.path(""))
+        .args(["viewer.py", env!("CARGO_BIN_EXE_taut")])
+        .args(command.split(' '));
+    person.env("XDG_STATE_HOME", world.path("state")).env("TERM", "xterm");
+    let person = ended(person.output().unwrap());
+    assert!(person.status == 0 && person.out.trim().ends_with("as it was"), "{command}: {person:?}");
+    person.out
+}
+
+#[test]
+fn who_drives_by_keys_sees_the_whole_session_and_each_stop_key_stops_the_robot() {
+    let _beside = beside_others();
+    if !has_python() {
+        return;
+    }
+    let world = World::new("keyboard_view");
+    let (mut robot, operator) = robot_for(&world);
+    let seen = viewer(&world, &operator);
+    println!("{seen}");
+    for text in [
+        " time since the start ",
+        "hold  w s: forth, back",
+        "Esc: EMERGENCY STOP",
+        "EMERGENCY STOP, acknowledged after",
+    ] {
+        assert!(seen.contains(text), "{text} is missing:\n{seen}");
+    }
+    for _ in 0..3 {
+        robot.wait_for("enabled");
+        let moved = robot.find(|line| line["speed_max_mps"].as_f64() > Some(0.05));
+        assert!(moved.is_some(), "it did not move");
+        let stopped = robot.wait_for("stopped");
+        assert_eq!(stopped["why"], "emergency", "{stopped}");
+    }
+}
+
+#[test]
+fn the_demonstration_is_driven_with_all_of_it_on_view() {
+    let _beside = beside_others();
+    if !has_python() {
+        return;
+    }
+    let world = World::new("demo_view");
+    let seen = viewer(&world, "demo --network wifi");
+    println!("{seen}");
+    for text in [" states since the start ", "hold  w s: forth, back", "packets to the robot"] {
+        assert!(seen.contains(text), "{text} is missing:\n{seen}");
+    }
 }

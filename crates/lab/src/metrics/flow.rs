@@ -3,6 +3,7 @@
 use taut_core::{Backlog, Bytes, DropCause, Packet, Time};
 
 use super::causes::Causes;
+use super::close_up::{CloseUp, Focus};
 use super::distribution::Summary;
 use super::observer::Watch;
 use super::percent;
@@ -91,17 +92,17 @@ pub(super) struct QueueMetrics {
     pub(super) max: u64,
     area: f64,
     whole: Buckets,
-    zoom: Buckets,
+    close: CloseUp,
     end: Time,
 }
 
 impl QueueMetrics {
     pub(super) fn new(watch: Watch) -> Self {
-        let end = watch.end();
-        Self { since: Time::ZERO, bytes: 0, max: 0, area: 0.0, whole: watch.whole(), zoom: watch.zoom(), end }
+        let (whole, close, end) = (watch.whole(), CloseUp::new(watch), watch.end());
+        Self { since: Time::ZERO, bytes: 0, max: 0, area: 0.0, whole, close, end }
     }
 
-    pub(super) fn queued(&mut self, now: Time, backlog: Backlog) {
+    pub(super) fn queued(&mut self, now: Time, backlog: Backlog, focus: &Focus) {
         let bytes = backlog.bytes.get();
         if bytes == self.bytes || now > self.end {
             return;
@@ -109,7 +110,7 @@ impl QueueMetrics {
         let seconds = now.saturating_since(self.since).as_secs_f64();
         self.area += self.bytes as f64 * seconds;
         self.whole.record_weighted(now, self.bytes as f64, seconds);
-        self.zoom.record_weighted(now, self.bytes as f64, seconds);
+        self.close.record_weighted(now, self.bytes as f64, seconds, focus);
         (self.since, self.bytes) = (now, bytes);
         self.max = self.max.max(bytes);
     }
@@ -119,9 +120,9 @@ impl QueueMetrics {
         (self.area + rest) / self.end.as_secs_f64()
     }
 
-    pub(super) fn series(&self, name: &str) -> Vec<Series> {
+    pub(super) fn series(&self, name: &str, focus: &Focus) -> Vec<Series> {
         let whole = self.whole.to_result("queue", name, "bytes");
-        let zoom = self.zoom.to_result("queue_zoom", name, "bytes");
-        if self.max == 0 { Vec::new() } else { whole.into_iter().chain(zoom).collect() }
+        let close = self.close.to_result(focus, "queue", name, "bytes");
+        if self.max == 0 { Vec::new() } else { whole.into_iter().chain(close).collect() }
     }
 }

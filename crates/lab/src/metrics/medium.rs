@@ -3,6 +3,7 @@
 use taut_core::{Bytes, DropCause, Duration, Medium, Sample, Time};
 
 use super::causes::Causes;
+use super::close_up::{CloseUp, Focus};
 use super::distribution::Summary;
 use super::observer::Watch;
 use super::percent;
@@ -10,6 +11,9 @@ use super::seconds::Seconds;
 use super::series::Buckets;
 use crate::scenario::Direction;
 use taut_report::result::{MediumResult, Series};
+
+/// A medium without a limit has the worst moment of a run where no other has one.
+const UNLIMITED: Duration = Duration::from_secs(3_600);
 
 /// Counts, delays and jitter of one medium.
 #[derive(Clone, Debug)]
@@ -27,6 +31,8 @@ pub(super) struct MediumMetrics {
     refused: Causes,
     bytes: Bytes,
     newest: Option<u64>,
+    /// Since when there is something that its receiver has nothing newer of: the oldest that was made after all that came.
+    unseen: Option<Time>,
     /// Of the sample delivered before: its delay.
     before: Option<Duration>,
     delay: Summary,
@@ -34,7 +40,7 @@ pub(super) struct MediumMetrics {
     jitter_max: Duration,
     seconds: Seconds,
     whole: Buckets,
-    zoom: Buckets,
+    close: CloseUp,
 }
 
 impl MediumMetrics {
@@ -59,15 +65,19 @@ impl MediumMetrics {
             jitter_max: Duration::ZERO,
             seconds: watch.seconds(),
             whole: watch.whole(),
-            zoom: watch.zoom(),
+            close: CloseUp::new(watch),
+            unseen: None,
         }
     }
 
     pub(super) fn made(&mut self, sample: &Sample) {
+        self.unseen.get_or_insert(sample.created);
         self.made += u64::from(self.watch.counts(sample.created));
     }
 
     pub(super) fn withheld(&mut self, sample: &Sample) {
+        // Nobody waits for it.
+        self.unseen = self.unseen.filter(|since| *since < sample.created);
         self.withheld += u64::from(self.watch.counts(sample.created));
     }
 
@@ -85,12 +95,21 @@ impl MediumMetrics {
         }
     }
 
-    /// Returns the delay when the sample counts.
-    pub(super) fn delivered(&mut self, now: Time, sample: &Sample) -> Option<Duration> {
+    /// A sample was delivered, at `now`, to the receiver of this stream. Returns the delay when the sample counts.
+    pub(super) fn delivered(
+        &mut self,
+        now: Time,
+        sample: &Sample,
+        stream: (usize, usize),
+        focus: &mut Focus,
+    ) -> Option<Duration> {
         let delay = now.saturating_since(sample.created);
         let ms = delay.as_millis_f64();
         self.whole.record(sample.created, ms);
-        self.zoom.record(sample.created, ms);
+        self.close.record(sample.created, ms, focus);
+        let since = self.unseen.take_if(|since| *since <= sample.created).unwrap_or(sample.created);
+        let allowed = self.delay_limit.unwrap_or(UNLIMITED);
+        focus.saw(now, sample.created, stream, now.saturating_since(since), allowed);
         if !self.watch.counts(sample.created) {
             return None;
         }
@@ -144,15 +163,15 @@ impl MediumMetrics {
         }
     }
 
-    pub(super) fn series(&self, direction: Direction) -> Vec<Series> {
+    pub(super) fn series(&self, direction: Direction, focus: &Focus) -> Vec<Series> {
         let name = self.stream(direction);
         let whole = self.whole.to_result("delay", &name, "ms");
-        let zoom = self.zoom.to_result("delay_zoom", &name, "ms");
-        whole.into_iter().chain(zoom).collect()
+        let close = self.close.to_result(focus, "delay", &name, "ms");
+        whole.into_iter().chain(close).collect()
     }
 
     /// Its name in results.
-    fn stream(&self, direction: Direction) -> String {
+    pub(super) fn stream(&self, direction: Direction) -> String {
         format!("{} {}", direction.name(), self.medium.name())
     }
 }

@@ -1,6 +1,7 @@
 //! What is measured in a run, in memory that does not grow with it.
 
 mod causes;
+mod close_up;
 mod cycles;
 mod distribution;
 mod flow;

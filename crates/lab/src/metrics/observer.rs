@@ -7,6 +7,7 @@ use taut_qos::limits::Profile;
 use taut_sim::{LinkId, Observer};
 
 use super::causes::Causes;
+use super::close_up::{CloseUp, Focus};
 use super::cycles::{CycleSummary, CycleWatch, Cycles};
 use super::flow::{FlowMetrics, QueueMetrics};
 use super::medium::MediumMetrics;
@@ -16,7 +17,7 @@ use super::skew::Skews;
 use super::video::{VideoMetrics, VideoWatch};
 use crate::run::FlowInfo;
 use crate::scenario::{Direction, Scenario};
-use taut_report::result::{FlowResult, MediumResult, Refusals, Series, SkewResult, VideoResult};
+use taut_report::result::{FlowResult, MediumResult, Refusals, Series, SkewResult, VideoResult, Worst};
 
 /// Which part of a run counts, and how finely its course is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,10 +32,6 @@ pub(crate) struct Watch {
 
 /// Buckets of a series over the whole run.
 const WHOLE_BUCKETS: usize = 1_000;
-/// Buckets of a series that shows a part.
-const ZOOM_BUCKETS: usize = 1_000;
-/// The part that is shown: this long, from the end of the warm-up.
-const ZOOM: Duration = Duration::from_secs(5);
 
 impl Watch {
     pub(crate) const fn of(scenario: &Scenario) -> Self {
@@ -56,9 +53,6 @@ impl Watch {
     }
     pub(crate) fn whole(self) -> Buckets {
         Buckets::new(Time::ZERO, self.duration, WHOLE_BUCKETS)
-    }
-    pub(super) fn zoom(self) -> Buckets {
-        Buckets::new(Time::ZERO + self.warmup, ZOOM.min(self.counted()), ZOOM_BUCKETS)
     }
     pub(super) fn seconds(self) -> Seconds {
         Seconds::new(Time::ZERO + self.warmup)
@@ -94,7 +88,8 @@ pub(crate) struct Metrics {
     flows: Vec<FlowMetrics>,
     queues: Vec<QueueMetrics>,
     videos: Vec<VideoMetrics>,
-    gauges: BTreeMap<(u16, &'static str), [Buckets; 2]>,
+    gauges: BTreeMap<(u16, &'static str), (Buckets, CloseUp)>,
+    focus: Focus,
     cycles: Option<Cycles>,
 }
 
@@ -120,6 +115,7 @@ impl Metrics {
             queues: vec![QueueMetrics::new(watch); links],
             videos: Vec::new(),
             gauges: BTreeMap::new(),
+            focus: Focus::new(watch),
             cycles: cycles.map(|watched| Cycles::new(watched, watch)),
         }
     }
@@ -173,20 +169,28 @@ impl Metrics {
         (self.queues[link].max, self.queues[link].mean())
     }
 
+    /// When a receiver waited for the longest, by what its medium allows: what is shown from close by is around that.
+    pub(crate) fn worst(&self) -> Option<Worst> {
+        self.focus.worst(|(way, medium)| {
+            let way = &self.ways[way];
+            way.media[medium].stream(way.key.direction)
+        })
+    }
+
     /// Everything over time.
     pub(crate) fn series(&self, nodes: &[String], flows: &[String], links: &[String]) -> Vec<Series> {
         let of = |way: &Way| -> Vec<Series> {
-            way.media.iter().flat_map(|medium| medium.series(way.key.direction)).collect()
+            way.media.iter().flat_map(|medium| medium.series(way.key.direction, &self.focus)).collect()
         };
         let media = self.ways.iter().flat_map(of);
-        let queues = self.queues.iter().zip(links).flat_map(|(queue, name)| queue.series(name));
+        let queues = self.queues.iter().zip(links).flat_map(|(queue, name)| queue.series(name, &self.focus));
         let rates = self.flows.iter().zip(flows).filter_map(|(flow, name)| flow.series(name));
         // Whether TCP recovers is for the cycles; its steps make no plot.
         let plotted = self.gauges.iter().filter(|((_, gauge), _)| *gauge != "in_recovery");
-        let gauges = plotted.flat_map(|((node, gauge), [whole, zoom])| {
+        let gauges = plotted.flat_map(|((node, gauge), (whole, close))| {
             let (plot, unit) = gauge.rsplit_once('_').unwrap_or((gauge, ""));
             let name = &nodes[usize::from(*node)];
-            [whole.to_result(plot, name, unit), zoom.to_result(&format!("{plot}_zoom"), name, unit)]
+            [whole.to_result(plot, name, unit), close.to_result(&self.focus, plot, name, unit)]
         });
         media.chain(queues).chain(rates.take(MOST_RATES)).chain(gauges.flatten().take(MOST_GAUGES)).collect()
     }
@@ -198,10 +202,10 @@ impl Metrics {
             return;
         }
         let watch = self.watch;
-        let fresh = || [watch.whole(), watch.zoom()];
-        for buckets in self.gauges.entry(key).or_insert_with(fresh) {
-            buckets.record(now, value);
-        }
+        let fresh = || (watch.whole(), CloseUp::new(watch));
+        let (whole, close) = self.gauges.entry(key).or_insert_with(fresh);
+        whole.record(now, value);
+        close.record(now, value, &self.focus);
         if self.gauges.len() > MOST_GAUGES {
             self.gauges.pop_last();
         }
@@ -213,8 +217,11 @@ impl Metrics {
     }
 
     fn sample_delivered(&mut self, now: Time, node: Address, sample: &Sample) {
-        let Some(way) = self.ways.iter_mut().find(|way| way.key.to == node) else { return };
-        let Some(delay) = way.media[sample.medium as usize].delivered(now, sample) else { return };
+        let mut ways = self.ways.iter_mut().enumerate();
+        let Some((place, way)) = ways.find(|(_, way)| way.key.to == node) else { return };
+        let stream = (place, sample.medium as usize);
+        let delay = way.media[stream.1].delivered(now, sample, stream, &mut self.focus);
+        let Some(delay) = delay else { return };
         way.skews.delivered(sample.medium, delay);
         if let (Medium::Haptic, Some(cycles)) = (sample.medium, &mut self.cycles) {
             cycles.delivered(way.key.direction, delay);
@@ -255,7 +262,7 @@ impl Observer for Metrics {
     }
 
     fn queued(&mut self, now: Time, link: LinkId, queued: Backlog) {
-        self.queues[link.0 as usize].queued(now, queued);
+        self.queues[link.0 as usize].queued(now, queued, &self.focus);
     }
 
     fn link_event(&mut self, _now: Time, _link: LinkId, event: &LinkEvent) {

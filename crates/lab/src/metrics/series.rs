@@ -4,15 +4,26 @@ use taut_core::{Duration, Time};
 
 use taut_report::result::Series;
 
+/// What fell into one bucket.
 #[derive(Clone, Copy, Debug)]
-struct Bucket {
+pub(super) struct Bucket {
     min: f64,
     max: f64,
     sum: f64,
     weight: f64,
 }
 
-const EMPTY: Bucket = Bucket { min: f64::INFINITY, max: f64::NEG_INFINITY, sum: 0.0, weight: 0.0 };
+pub(super) const EMPTY: Bucket = Bucket { min: f64::INFINITY, max: f64::NEG_INFINITY, sum: 0.0, weight: 0.0 };
+
+impl Bucket {
+    /// Nothing that is recorded is not a number: plain comparisons do.
+    pub(super) fn add(&mut self, value: f64, weight: f64) {
+        self.min = if value < self.min { value } else { self.min };
+        self.max = if value > self.max { value } else { self.max };
+        self.sum += value * weight;
+        self.weight += weight;
+    }
+}
 
 /// Smallest, mean and largest value per bucket.
 #[derive(Clone, Debug)]
@@ -50,11 +61,7 @@ impl Buckets {
             self.current_end = self.start + self.width.saturating_mul(self.current as u64 + 1);
         }
         if let Some(bucket) = self.buckets.get_mut(self.current) {
-            // Nothing that is recorded is not a number: plain comparisons do.
-            bucket.min = if value < bucket.min { value } else { bucket.min };
-            bucket.max = if value > bucket.max { value } else { bucket.max };
-            bucket.sum += value * weight;
-            bucket.weight += weight;
+            bucket.add(value, weight);
         }
     }
 
@@ -68,26 +75,38 @@ impl Buckets {
         Some(series)
     }
 
-    /// As plain data, rounded to four decimals to keep files small; `None` when nothing was recorded.
+    /// As plain data; `None` when nothing was recorded.
     pub(crate) fn to_result(&self, plot: &str, name: &str, unit: &str) -> Option<Series> {
-        if self.buckets.iter().all(|bucket| bucket.min > bucket.max) {
-            return None;
-        }
-        let column = |of: fn(&Bucket) -> f64| {
-            let value = |bucket: &Bucket| (bucket.min <= bucket.max).then(|| round(of(bucket)));
-            self.buckets.iter().map(value).collect()
-        };
-        Some(Series {
-            plot: plot.to_owned(),
-            name: name.to_owned(),
-            unit: unit.to_owned(),
-            start_s: self.start.as_secs_f64(),
-            bucket_s: self.width.as_secs_f64(),
-            min: column(|bucket| bucket.min),
-            mean: column(|bucket| if bucket.weight > 0.0 { bucket.sum / bucket.weight } else { bucket.min }),
-            max: column(|bucket| bucket.max),
-        })
+        to_series(&self.buckets, self.start, self.width, plot, name, unit)
     }
+}
+
+/// Buckets of this width as plain data, rounded to four decimals to keep files small; `None` when nothing was recorded.
+pub(super) fn to_series(
+    buckets: &[Bucket],
+    start: Time,
+    width: Duration,
+    plot: &str,
+    name: &str,
+    unit: &str,
+) -> Option<Series> {
+    if buckets.iter().all(|bucket| bucket.min > bucket.max) {
+        return None;
+    }
+    let column = |of: fn(&Bucket) -> f64| {
+        let value = |bucket: &Bucket| (bucket.min <= bucket.max).then(|| round(of(bucket)));
+        buckets.iter().map(value).collect()
+    };
+    Some(Series {
+        plot: plot.to_owned(),
+        name: name.to_owned(),
+        unit: unit.to_owned(),
+        start_s: start.as_secs_f64(),
+        bucket_s: width.as_secs_f64(),
+        min: column(|bucket| bucket.min),
+        mean: column(|bucket| if bucket.weight > 0.0 { bucket.sum / bucket.weight } else { bucket.min }),
+        max: column(|bucket| bucket.max),
+    })
 }
 
 fn round(value: f64) -> f64 {

@@ -298,6 +298,7 @@ impl Stage {
             teleop,
             commands: self.commands.as_ref().map(commands::CommandFlow::result),
             skews: metrics.skews(),
+            worst: metrics.worst(),
             videos,
             refusals: metrics.refusals(nodes),
             flows: self.flows.iter().enumerate().map(flow).collect(),

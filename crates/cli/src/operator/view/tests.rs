@@ -1,7 +1,6 @@
 use super::*;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
-use taut_session::StopCause;
 
 fn drawn(view: &View, width: u16, height: u16) -> Vec<String> {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
@@ -19,7 +18,7 @@ fn at(ms: u64) -> Time {
 }
 
 fn moving() -> View {
-    let mut view = View::new("robot:4433 over quic".to_owned());
+    let mut view = View::new("robot:4433 over quic".to_owned(), Keys::Buttons);
     let connected = OperatorEvent::Connected {
         limits: Default::default(),
         watchdog: Duration::from_millis(100),
@@ -63,7 +62,7 @@ fn everything_is_readable_on_80_by_24() {
         "(99.5 %)",
         "superseded 668, too late 2",
         "1.97 N",
-        "e or space: EMERGENCY STOP",
+        "e, space or Esc: EMERGENCY STOP",
         "r: resume",
         "connected; the robot stops",
     ] {
@@ -74,6 +73,16 @@ fn everything_is_readable_on_80_by_24() {
 }
 
 #[test]
+fn keys_that_drive_are_named_above_those_that_stop() {
+    let view = View { keys: Keys::Driving, ..moving() };
+    let screen = screen(&view);
+    let [.., driving, buttons] = &screen[..] else { panic!("{screen:?}") };
+    assert!(driving.starts_with(" hold  w s: forth, back ") && driving.contains("o p: grip "), "{driving}");
+    assert!(buttons.contains("Esc: EMERGENCY STOP") && buttons.contains("q: quit"), "{buttons}");
+    assert!(screen.join("\n").contains("connected; the robot stops"), "{screen:?}");
+}
+
+#[test]
 fn a_robot_that_does_not_answer_is_not_said_to_move_and_its_force_is_blank_until_it_answers() {
     let mut view = moving();
     view.note(at(2_000), OperatorNote::NoAnswer { silence: Duration::from_millis(120) });
@@ -81,7 +90,8 @@ fn a_robot_that_does_not_answer_is_not_said_to_move_and_its_force_is_blank_until
     view.note(at(2_480), OperatorNote::Progress(Box::new(progress)));
     let all = screen(&view).join("\n");
     assert!(all.starts_with(" NO ANSWER for 0.6 s: a robot that hears nothing stops "), "{all}");
-    assert!(!all.contains("MOVING") && !all.contains("1.97"), "{all}");
+    let first = all.lines().next().unwrap();
+    assert!(!first.contains("MOVING") && !all.contains("1.97"), "{all}");
     view.press(at(2_490), &Press::Stop, true);
     let head = &screen(&view)[0];
     assert!(head.starts_with(" EMERGENCY STOP, NOT ACKNOWLEDGED YET, NO ANSWER for 0.6 s "), "{head}");
@@ -101,6 +111,35 @@ fn keys_carry_the_moment_at_which_they_were_pressed() {
     let all = screen(&view).join("\n");
     assert!(all.contains("6.08 s  emergency stop pressed"), "{all}");
     assert!(all.contains("6.08 s  EMERGENCY STOP, acknowledged after 1.9 ms"), "{all}");
+}
+
+#[test]
+fn the_robot_is_called_the_same_above_and_among_the_events() {
+    for (state, cause, word, helps) in [
+        (RobotState::Fault, StopCause::Emergency, "STOPPED", ": reset it (c), then resume (r)"),
+        (
+            RobotState::Fault,
+            StopCause::LocalEmergency,
+            "STOPPED",
+            ": let go of it at the robot (r there), then resume (r)",
+        ),
+        (RobotState::Paused, StopCause::Watchdog, "PAUSED", ": r lets it move"),
+        (RobotState::Enabled, StopCause::Start, "MOVING", ""),
+    ] {
+        let mut view = moving();
+        view.note(at(2_000), OperatorNote::Event(OperatorEvent::Robot { state, cause }));
+        let screen = screen(&view);
+        assert!(screen[0].starts_with(&format!(" {word}{helps} ")), "{}", screen[0]);
+        let all = screen.join("\n");
+        let why = if state == RobotState::Enabled { "" } else { "; its last stop:" };
+        assert!(all.contains(&format!("2.00 s  the robot is {word}{why}")), "{all}");
+        assert!(!all.contains("FAULT") && !all.contains("ENABLED"), "{all}");
+    }
+    let mut view = moving();
+    view.press(at(2_000), &Press::Stop, true);
+    let after = Duration::from_millis(2);
+    view.note(at(2_010), OperatorNote::Event(OperatorEvent::EmergencyStopped { after, kept: true }));
+    assert!(screen(&view)[0].starts_with(" STOPPED: reset it (c), then resume (r) "), "{}", screen(&view)[0]);
 }
 
 #[test]
@@ -156,7 +195,7 @@ fn an_emergency_stop_shows_at_once_and_until_it_is_resumed() {
     assert!(screen(&view)[0].contains("NOT ACKNOWLEDGED YET"));
     let after = Duration::from_micros(400);
     view.note(Time::ZERO, OperatorNote::Event(OperatorEvent::EmergencyStopped { after, kept: true }));
-    assert!(screen(&view)[0].contains(" EMERGENCY STOP  "));
+    assert!(screen(&view)[0].starts_with(" STOPPED: reset it (c), then resume (r) "));
     view.note(Time::ZERO, OperatorNote::Event(OperatorEvent::Resumed));
     assert!(screen(&view)[0].contains("MOVING"));
 }

@@ -84,6 +84,7 @@ pub fn account_media(
         refusals: metrics.refusals(&NODES.map(str::to_owned)),
         series: metrics.series(&NODES.map(str::to_owned), &[], &[]),
         skews: metrics.skews(),
+        worst: metrics.worst(),
         media,
         ..crate::run::blank(scenario, seed, inputs)
     }

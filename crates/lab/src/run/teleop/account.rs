@@ -173,6 +173,7 @@ pub fn account(
         conservation: conservation(network, violations),
         refusals: metrics.refusals(&NODES.map(str::to_owned)),
         teleop: Some(teleop),
+        worst: metrics.worst(),
         series,
         media,
         ..crate::run::blank(scenario, seed, inputs)
