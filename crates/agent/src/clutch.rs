@@ -102,12 +102,8 @@ impl Clutch {
 
     /// Where it is told to be, or else where the robot is.
     fn begin(&self) -> Option<State> {
-        let robot = self.robot.map(|robot| State {
-            velocity: [0.0; 3],
-            force: [0.0; 3],
-            turning: None,
-            ..robot
-        });
+        let robot =
+            self.robot.map(|robot| State { velocity: [0.0; 3], force: [0.0; 3], turning: None, ..robot });
         self.target.or(robot)
     }
 }
