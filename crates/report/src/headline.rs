@@ -190,9 +190,13 @@ const WIDEST: usize = 100;
 /// Characters of a line of a head, unless a word is longer.
 const HEAD: usize = 10;
 
-/// A table whose head is broken between words, so that its columns are narrow; where they do not fit side by side all the same, the rest
-/// stands below, with the first column again.
+/// A table. Where it is too wide its head is broken between words, so that its columns are narrow; where they do not fit side by side all
+/// the same, the rest stands below, with the first column again.
 fn stacked(head: &[String], rows: &[Vec<String>]) -> String {
+    let plain = aligned(&std::iter::once(head.to_vec()).chain(rows.iter().cloned()).collect::<Vec<_>>());
+    if plain.lines().all(|line| line.chars().count() <= WIDEST) {
+        return plain;
+    }
     let heads: Vec<Vec<String>> = head.iter().map(|head| broken(head)).collect();
     let width = |column: usize| {
         let cells = rows.iter().map(|row| &row[column]).chain(&heads[column]);
@@ -318,6 +322,8 @@ mod tests {
             assert_eq!(text.matches(&value).count(), 2, "{text}");
         }
         assert_eq!(text.lines().filter(|line| line.starts_with("  a variant")).count(), 3, "{text}");
+        let plain = stacked(&head[..3], &[row("a")[..3].to_vec()]);
+        assert_eq!(plain.lines().count(), 2, "what fits has its head in a line: {plain}");
         assert_eq!(broken("backward haptic p99 delay ms"), ["backward", "haptic p99", "delay ms"]);
     }
 
