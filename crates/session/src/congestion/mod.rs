@@ -67,8 +67,8 @@ macro_rules! law {
 }
 
 impl Controller {
-    /// Of this law; one that is not `enabled` holds no state back. Where the transport repeats what is lost, a silence of a round trip says
-    /// no more than that it does.
+    /// Of this law; one that is not `enabled` holds no state back. Where the transport repeats what is lost, silence says no more than that it
+    /// does.
     pub(crate) fn new(law: Congestion, enabled: bool, repeats: bool) -> Self {
         match law {
             Congestion::Scream(target) if enabled => Self::Scream(Box::new(Scream::new(target))),

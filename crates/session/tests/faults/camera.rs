@@ -164,13 +164,6 @@ fn on_lte_a_picture_costs_states_and_forces_little() {
     assert!(beside.tracking_mm < 14.9 && beside.video_mbps > 1.0, "{beside:?}");
 }
 
-/// What is made while the path stands still waits in the network, and over TCP too, which repeats what is lost.
-#[test]
-fn on_lte_a_state_over_tcp_is_hardly_older_than_over_udp() {
-    let [udp, tcp] = [Over::Udp, Over::Tcp].map(|over| on_lte(over, 3, Congestion::OwnQueue, None).state[1]);
-    assert!(tcp < udp * 1.5, "{tcp} ms where over UDP {udp}");
-}
-
 /// Whoever only looks on sends no states, and what is acknowledged comes less evenly. Neither the window nor the pace of what can wait may be
 /// taken by jitter, step by step, to a small part of what the path carries: the picture would stand still for good.
 #[test]

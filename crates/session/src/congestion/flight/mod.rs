@@ -68,8 +68,8 @@ pub(crate) struct Flight {
     room: Room,
     /// What of what can wait was under way when it was asked last.
     untold: Untold,
-    /// The transport repeats what is lost, and what comes behind it waits for a round trip: so long a silence says nothing.
-    repairs: bool,
+    /// Silence says that the network stands still.
+    hears: bool,
     quiet: Quiet,
     /// A state waits for that.
     is_quiet: bool,
@@ -161,7 +161,7 @@ impl Flight {
             frame: ORDINARY,
             room: Room::default(),
             untold: Untold::default(),
-            repairs: repeats,
+            hears: enabled && !repeats,
             quiet: Quiet::default(),
             is_quiet: false,
             recent: Recent::default(),
@@ -219,15 +219,9 @@ impl Flight {
 
     /// May another state go?
     pub(in crate::congestion) fn admits(&mut self, now: Time) -> bool {
-        self.is_quiet = self.is_too_quiet(now);
+        self.is_quiet = self.hears && now >= self.quiet.since();
         // Mostly nothing holds it back.
         self.window.is_none() && !self.is_quiet || self.is_its_turn(now)
-    }
-
-    /// Does the network stand still?
-    fn is_too_quiet(&self, now: Time) -> bool {
-        let repair = self.base().filter(|_| self.repairs).unwrap_or_default();
-        self.enabled && now >= self.quiet.since() + repair
     }
 
     #[cold]
@@ -239,7 +233,7 @@ impl Flight {
 
     /// May a frame go that can wait, while so many bytes of those are under way?
     pub(in crate::congestion) fn admits_more(&mut self, now: Time, untold: Untold) -> bool {
-        self.is_quiet = self.is_too_quiet(now);
+        self.is_quiet = self.hears && now >= self.quiet.since();
         self.untold = untold;
         let admitted = self.opens_for_more(untold).is_some_and(|opens| now >= opens);
         self.round.limited |= !admitted;

@@ -314,22 +314,6 @@ fn what_is_made_while_the_network_stands_still_is_not_sent_into_it() {
     assert!(longest < MS * 20, "{longest} where without it 140 ms would wait for seconds");
 }
 
-/// The same where the transport repeats what is lost: while it repairs, which takes a round trip, nothing is held back.
-#[test]
-fn where_losses_are_repaired_silence_means_something_a_round_trip_later() {
-    let run = |stands_still| {
-        let mut path = Path::new(Duration::from_micros(950));
-        path.flight = Flight::new(true, true);
-        path.run(MS * 3_000);
-        path.free_at = path.now + stands_still;
-        (path.run(MS * 400).0, path.run(MS * 1_000).1)
-    };
-    assert_eq!(run(MS * 20).0, 400, "a repair");
-    let (sent, longest) = run(MS * 140);
-    assert!((250..330).contains(&sent), "{sent} of 400");
-    assert!(longest < MS * 60, "{longest} where without it 140 ms would wait for seconds");
-}
-
 /// A wide path, feedback each millisecond, and eight frames of a picture thirty times a second; the peer sleeps for `asleep` now and then.
 /// What is left for pictures after a while, bytes per second.
 fn left_beside_feedback(asleep: Duration) -> f64 {
