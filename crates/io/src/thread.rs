@@ -219,13 +219,14 @@ mod tests {
     fn a_slice_is_inherited_and_given_back_and_leaves_the_nice_value() {
         let asked = std::thread::spawn(|| {
             rustix::process::nice(3).unwrap();
+            let nice = attributes().unwrap().nice;
             set_slice(Slice::Short).unwrap();
             let inherited = std::thread::spawn(|| attributes().unwrap()).join().unwrap();
             set_slice(Slice::Usual).unwrap();
-            (inherited, attributes().unwrap())
+            (nice, inherited, attributes().unwrap())
         });
-        let (inherited, given_back) = asked.join().unwrap();
-        assert_eq!((inherited.nice, given_back.nice), (3, 3));
+        let (nice, inherited, given_back) = asked.join().unwrap();
+        assert_eq!((inherited.nice, given_back.nice), (nice, nice));
         assert_ne!(given_back.runtime, 100_000);
         // From Linux 6.12 on a thread has a slice of its own.
         if given_back.runtime > 0 {
