@@ -145,6 +145,10 @@ impl<D: RobotDevice> CoupledArm<D> {
             self.turn.iter_mut().for_each(|turn| turn.receive(&state));
             self.played = Some(state);
         }
+        // Without a law's own reference the operator's would go to the arm as it came, past reserve and limits.
+        if self.turn.as_ref().is_some_and(|turn| !turn.is_measured()) {
+            return None;
+        }
         let point = self.point.lead(self.now)?;
         let turn = self.turn.as_mut().and_then(|turn| turn.lead(self.now)).transpose();
         let (Ok(RobotOutput { reference, message, .. }), Ok(turn)) = (point, turn) else {
@@ -189,7 +193,13 @@ impl<D: OperatorDevice> OperatorDevice for CoupledHand<D> {
     fn sample(&mut self, now: Time) -> Option<Sample> {
         if let Some((point, turn)) = self.player.play(now) {
             self.end.receive(&point);
-            self.turn.iter_mut().zip(&turn).for_each(|(end, turn)| end.receive(turn));
+            if let Some(end) = &mut self.turn {
+                // Of a robot that does not say how it is turned nothing is felt; the last torque would push for as long as it says nothing.
+                match &turn {
+                    Some(turn) => end.receive(turn),
+                    None => end.lost(),
+                }
+            }
         }
         let Sample { mut state, reading } = self.device.sample(now)?;
         let missed = std::mem::take(&mut self.missed);
@@ -208,6 +218,10 @@ impl<D: OperatorDevice> OperatorDevice for CoupledHand<D> {
         // What turns the hand is what the law says, and nothing without one.
         let own = state.turning.map(|turning| Turning { torque: [0.0; 3], ..turning });
         let mut felt = State { turning: own, ..state };
+        // An arm whose turns are led would take a torque that no law said for a wave, so that it is to miss it.
+        if self.turn.is_none() && is_passive {
+            state.turning = None;
+        }
         if let Some(OperatorOutput { force, message, .. }) = turn {
             Orientation::push(&mut felt, &force);
             state = State { turning_energy: message.energy, ..felt };
@@ -232,9 +246,8 @@ impl<D: OperatorDevice> OperatorDevice for CoupledHand<D> {
             return self.lost();
         }
         let Some(point) = Part::message(state) else { return };
-        let turn = Part::message(state);
-        let is_turn = self.turn.iter_mut().zip(&turn).all(|(end, turn)| end.tell(turn));
-        if self.end.tell(&point) && is_turn {
+        let turn = Part::message(state).filter(|turn| self.turn.as_mut().is_some_and(|end| end.tell(turn)));
+        if self.end.tell(&point) {
             self.player.receive(now, state.created, state.created + self.max_age, (point, turn));
         }
     }

@@ -55,17 +55,20 @@ struct Held {
     speed: f32,
     /// Of each key that moves something: until when it counts as held.
     until: [Time; KEYS.len()],
+    /// Until then only a stop counts, for what comes may be the rest of a key that an escape began.
+    wary: Time,
     ended: bool,
 }
 
+/// The rest of a key comes within so long.
+const WARY: Duration = Duration::from_millis(100);
 /// Begins the bytes of a key that is no letter, and is the one byte of the key Escape.
 const ESCAPE: u8 = 0x1b;
 
 /// How many of these bytes, which follow an escape, are of a key that is no letter (ECMA-48, sections 5.4 and 8.3.143; F1 to F5 on Linux'
-/// own terminal have one bracket more). Such letters are not pressed.
+/// own terminal have one bracket more). Such letters are not pressed. What begins with an escape and an O, as F1 to F4 do, may be Escape and a letter.
 fn rest_of_key(bytes: &[u8]) -> Option<usize> {
     match bytes {
-        [b'O', b'A'..=b'D' | b'F' | b'H' | b'P'..=b'S', ..] => Some(2),
         [b'[', b'[', b'A'..=b'E', ..] => Some(3),
         [b'[', rest @ ..] => {
             let end = rest.iter().position(|byte| !(0x20..=0x3f).contains(byte))?;
@@ -77,11 +80,12 @@ fn rest_of_key(bytes: &[u8]) -> Option<usize> {
 
 impl Held {
     const fn new(speed: f32) -> Self {
-        Self { speed, until: [Time::ZERO; KEYS.len()], ended: false }
+        Self { speed, until: [Time::ZERO; KEYS.len()], wary: Time::ZERO, ended: false }
     }
 
     /// What was read at once came from the terminal; gives what is pressed. A key that means nothing lets go of all. An escape that does
-    /// not begin the whole of another key is the key Escape, without waiting for what may follow: it is a stop.
+    /// not begin the whole of another key is the key Escape, without waiting for what may follow: it is a stop, and what follows at once is not
+    /// pressed, for a network may have cut an arrow in two.
     fn handle_input(&mut self, now: Time, bytes: &[u8], mut press: impl FnMut(Pressed)) {
         let mut rest = bytes;
         while let Some((byte, after)) = rest.split_first() {
@@ -91,9 +95,17 @@ impl Held {
                 self.release();
                 continue;
             }
+            if *byte == ESCAPE {
+                self.wary = now + WARY;
+            }
             match KEYS.iter().position(|(key, _)| *key == byte.to_ascii_lowercase()) {
                 None => self.release(),
                 Some(place) => match KEYS[place].1 {
+                    Key::Press(Pressed::Alarm(alarm)) => {
+                        self.release();
+                        press(Pressed::Alarm(alarm));
+                    }
+                    _ if now < self.wary => self.release(),
                     Key::Press(pressed) => {
                         self.release();
                         press(pressed);
@@ -172,7 +184,7 @@ fn lock(held: &Mutex<Held>) -> MutexGuard<'_, Held> {
     held.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// As much as a terminal holds: a key is not read in two parts.
+/// As much as a terminal holds.
 const READ: usize = 4_096;
 
 /// Until there is nothing more to read; why.
@@ -248,7 +260,7 @@ mod tests {
         assert_eq!(press(&mut held, 1_001, "ec"), [Pressed::Alarm(Alarm::Pressed), Pressed::Reset]);
         assert_eq!(held.grip(at(1_001)), Grip::Released);
         press(&mut held, 1_002, "w");
-        assert_eq!(press(&mut held, 1_003, "\u{1b}[C\u{1b}[1;5A\u{1b}OD"), [], "arrows are no letters");
+        assert_eq!(press(&mut held, 1_003, "\u{1b}[C\u{1b}[1;5A"), [], "arrows are no letters");
         assert_eq!(held.grip(at(1_003)), Grip::Released);
         assert_eq!(press(&mut held, 1_003, "\u{1b}[[A\u{1b}[15~"), [], "function keys neither");
         assert_eq!(held.grip(at(1_003)), Grip::Released);
@@ -265,14 +277,29 @@ mod tests {
             ("\u{1b}", vec![stop]),
             ("w\u{1b}", vec![stop]),
             ("\u{1b}\u{1b}", vec![stop, stop]),
-            ("\u{1b}r", vec![stop, Pressed::Resume]),
-            ("\u{1b}OO", vec![stop]),
+            ("\u{1b}r", vec![stop]),
+            ("\u{1b}w", vec![stop]),
+            ("\u{1b}OC", vec![stop]),
+            ("\u{1b}OQ", vec![stop]),
             ("\u{1b}[1;", vec![stop]),
             ("\u{1b}\u{1b}[A", vec![stop]),
         ] {
             let mut held = Held::new(0.1);
             assert_eq!(press(&mut held, 1_000, keys), pressed, "{keys:?}");
-            assert!(keys == "\u{1b}OO" || held.grip(at(1_000)) == Grip::Released, "{keys:?}");
+            assert_eq!(held.grip(at(1_000)), Grip::Released, "{keys:?}");
+        }
+    }
+
+    #[test]
+    fn the_rest_of_a_key_that_a_network_cut_in_two_is_not_pressed() {
+        let stop = Pressed::Alarm(Alarm::Pressed);
+        for rest in ["[C", "[A", "OR", "OQ", "r", "q"] {
+            let mut held = Held::new(0.1);
+            assert_eq!(press(&mut held, 1_000, "\u{1b}"), [stop]);
+            assert_eq!(press(&mut held, 1_030, rest), [], "{rest:?}");
+            assert_eq!(held.grip(at(1_030)), Grip::Released, "{rest:?}");
+            assert_eq!(press(&mut held, 1_031, "e"), [stop], "a stop is one at any time");
+            assert_eq!(press(&mut held, 1_200, "c"), [Pressed::Reset]);
         }
     }
 }

@@ -56,7 +56,9 @@ impl Place for Vector {
 ///
 /// A spring of stiffness κ along it is one: the gradient of ½κ|log|² is κ log (Bullo, Murray, *Proportional derivative (PD) control on the Euclidean group*, ECC 1995). Turned on
 /// by a vector d its energy is no more than ½κ|log + d|², what a spring between points would store: rotations are a space of a curvature that is nowhere below 0
-/// (Toponogov; Milnor, *Curvatures of left invariant metrics on Lie groups*, Advances in Mathematics 21, 1976). So what a law books for points is enough for turns.
+/// (Toponogov; Milnor, *Curvatures of left invariant metrics on Lie groups*, Advances in Mathematics 21, 1976). So what a law books for the springs of points is enough for those of turns.
+///
+/// Ends that are half a turn apart see each other the other way round from then on, and a torque between them changes its sign: limits of speed and reach are to keep them nearer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Orientation(pub [f64; 4]);
 

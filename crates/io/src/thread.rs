@@ -197,8 +197,15 @@ pub fn outrank() {
 
 /// The calling thread's priority, where it runs under `SCHED_FIFO`.
 fn fifo() -> Option<u8> {
-    let attributes = attributes().ok().filter(|own| own.policy == libc::SCHED_FIFO as u32)?;
-    u8::try_from(attributes.priority).ok()
+    let mut priority: libc::c_int = 0;
+    // SAFETY: the calls ask about the calling thread, and write `priority`, which outlives them and is all of the kernel's `struct
+    // sched_param`, and nothing else. No crate of this workspace wraps them.
+    #[allow(unsafe_code)]
+    let known = unsafe {
+        libc::syscall(libc::SYS_sched_getscheduler, 0) == libc::c_long::from(libc::SCHED_FIFO)
+            && libc::syscall(libc::SYS_sched_getparam, 0, &raw mut priority) == 0
+    };
+    known.then(|| u8::try_from(priority).ok()).flatten()
 }
 
 #[cfg(test)]

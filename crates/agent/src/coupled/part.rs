@@ -117,6 +117,10 @@ impl<P: Part> Led<P> {
         self.measured = P::of(state).map(|(arm, force, _)| Surroundings { arm, force });
     }
 
+    pub(super) const fn is_measured(&self) -> bool {
+        self.measured.is_some()
+    }
+
     /// False: a number is not finite.
     pub(super) fn tell(&mut self, state: &State) -> bool {
         P::message(state).is_none_or(|message| self.end.tell(&message))

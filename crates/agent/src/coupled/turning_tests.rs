@@ -153,3 +153,52 @@ fn a_hand_that_turns_feels_no_more_torque_than_its_device_may_make_and_says_ener
         assert!(state.turning.unwrap().torque[1].abs() < 1e-9, "{law:?}");
     }
 }
+
+#[test]
+fn an_arm_that_does_not_measure_how_it_is_turned_is_not_told_how_the_hand_is() {
+    for law in passive() {
+        let mut arm = turning(law, MotionLimits::new());
+        arm.device.state = Some(State { turning: None, ..turned(0.0, 0.0, 0.0) });
+        arm.measure();
+        assert!(apply(&mut arm, turned(0.5, 0.0, 1.0)));
+        assert_eq!((told(&mut arm, 20), arm.device.state.unwrap().turning), (0, None), "{law:?}");
+    }
+}
+
+#[test]
+fn a_torque_ends_with_the_feedback_that_tells_of_turns_and_force_goes_on() {
+    for law in passive() {
+        for orientation_wxyz in [None, Some([0.0; 4])] {
+            let mut hand = hand(law);
+            hand.device.state = Some(turned(0.0, 0.0, 0.0));
+            let feels = |hand: &mut CoupledHand<Held>, from: u64, heard: State| {
+                let mut torque = 0.0;
+                for step in from..from + 100 {
+                    let now = Time::ZERO + MS * step;
+                    hand.feel(now, &State { created: now, ..heard });
+                    torque = hand.sample(now).unwrap().state.turning.unwrap().torque[1];
+                }
+                (torque.abs(), hand.device.felt.abs())
+            };
+            let turning = Some(Turning { velocity: [0.0; 3], torque: [0.0, -1.0, 0.0] });
+            let both = State { turning, force: [-1.0, 0.0, 0.0], ..turned(0.0, 0.0, 1.0) };
+            let (torque, force) = feels(&mut hand, 0, both);
+            assert!(torque > 0.01 && force > 0.01, "{law:?}: {torque} N·m, {force} N");
+            let none = match orientation_wxyz {
+                None => State { turning: None, ..both },
+                Some(orientation_wxyz) => State { orientation_wxyz, ..both },
+            };
+            let (torque, force) = feels(&mut hand, 100, none);
+            assert!(torque < 1e-6 && force > 0.01, "{law:?}: {torque} N·m, {force} N");
+        }
+    }
+}
+
+#[test]
+fn a_hand_whose_turns_no_law_couples_says_none_where_the_law_counts_energy() {
+    for law in passive() {
+        let mut hand = CoupledHand::new(Held::default(), law, SERVO, MS, 20.0);
+        hand.device.state = Some(turned(0.1, 0.5, 0.0));
+        assert_eq!(hand.sample(Time::ZERO).unwrap().state.turning, None, "{law:?}");
+    }
+}

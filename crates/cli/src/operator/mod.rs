@@ -590,8 +590,10 @@ fn press(remote: &Remote<Machine>, pressed: Pressed, shown: Option<&SyncSender<t
     };
     // Whoever hears nothing presses again.
     let taken = button::tell(remote, &press);
-    if let Some(shown) = shown {
-        let _ = shown.try_send(Ok((press, taken)));
+    match shown {
+        Some(shown) => drop(shown.try_send(Ok((press, taken)))),
+        None if !taken => crate::say("the session does not answer the keys: press again"),
+        None => {}
     }
 }
 

@@ -28,8 +28,15 @@ pub(super) fn show(
     presses: Presses,
 ) -> Result<Outcome, String> {
     let has_keys = !arguments.input.is_keyboard();
-    let mut terminal =
-        Filled::take(has_keys).map_err(|error| format!("the terminal: {error}; go without --tui"))?;
+    let mut terminal = match Filled::take(has_keys) {
+        Ok(terminal) => terminal,
+        Err(error) => {
+            // Nobody would see or steer the robot.
+            session.remote.send(OperatorCommand::Close);
+            let _ = session.join();
+            return Err(format!("the terminal: {error}; --every 1s tells of the session line by line"));
+        }
+    };
     let mut view = View::new(arguments.title(), if has_keys { Keys::Buttons } else { Keys::Driving });
     // A terminal that takes no more of what is drawn holds up no key.
     if has_keys {
@@ -51,11 +58,11 @@ pub(super) fn show(
             Err(RecvTimeoutError::Disconnected) => break Err(std::io::Error::other("no key can be read")),
         }
     };
-    drop(terminal);
     if shown.is_err() {
         // Nobody sees or steers the robot any more.
         session.remote.send(OperatorCommand::Close);
     }
+    drop(terminal);
     let at = view.at();
     let outcome = session.join().map(|progress| (at, progress));
     shown.map_err(|error| format!("the terminal: {error}")).map(|()| outcome)
