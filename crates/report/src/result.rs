@@ -116,7 +116,8 @@ pub struct RunResult {
     pub series: Vec<Series>,
 }
 
-/// The moment after the warm-up at which a receiver waited for the longest, as a share of what its medium allows: what a plot shows
+/// The moment after the warm-up at which a receiver waited for the longest for something that came, as a share of what its medium
+/// allows (an outage that lasts until the end is none, and of one of more than some ten seconds these are told): what a plot shows
 /// from close by is around it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Worst {
