@@ -292,17 +292,8 @@ macro_rules! forward_robot_device {
         fn period(&$this) -> $crate::device_types::Duration {
             $inner.period()
         }
-        fn receive(
-            &mut $this,
-            channel: $crate::device_types::ChannelId,
-            age: Option<$crate::device_types::Duration>,
-            payload: &[u8],
-        ) {
-            $inner.receive(channel, age, payload);
-        }
-        fn limit_bitrate(&mut $this, rate: $crate::device_types::Bitrate) {
-            $inner.limit_bitrate(rate);
-        }
+        // As of an operator's device.
+        $crate::forward_operator_device!($this, $inner => receive limit_bitrate);
         fn poll_message(&mut $this) -> Option<$crate::DeviceMessage> {
             $inner.poll_message()
         }
