@@ -40,6 +40,7 @@
 //! #     fn uses_path(&self, path: PathId) -> bool { self.0.uses_path(path) }
 //! #     fn round_trip(&self) -> Option<Duration> { self.0.round_trip() }
 //! #     fn send_rate(&self) -> Option<taut_core::Bitrate> { self.0.send_rate() }
+//! #     fn delivered(&self) -> Option<u64> { self.0.delivered() }
 //! # }
 //! # impl Conversation for Plain {
 //! #     fn trouble(&self) -> Trouble { Trouble::NoAnswer }

@@ -45,6 +45,9 @@ pub trait Transport {
     /// What it holds messages to that are not urgent, their headers included, where it holds them to a rate by a law of its own. `None` from one
     /// that takes what it is given, whose window is not a rate, or that has no connection yet.
     fn send_rate(&self) -> Option<Bitrate>;
+    /// A number that changes when its peer tells that more of what was sent has arrived, whatever order and repetitions make of that above:
+    /// packets, as `tcpi_delivered` of Linux. `None` from one that is told of nothing or cannot say, or has no connection yet.
+    fn delivered(&self) -> Option<u64>;
 }
 
 /// How urgent, 0 first. An emergency stop is 0, samples are 1 and 2, everything else comes after: a newer message takes the place
@@ -148,7 +151,7 @@ macro_rules! ignores_paths {
 ///         self.inner.send(now, message)
 ///     }
 ///     passes_on!(self, self.inner => handle_input handle_timeout poll_transmit poll_event poll_timeout close);
-///     passes_on!(self, self.inner => add_path remove_path set_origin uses_path round_trip send_rate);
+///     passes_on!(self, self.inner => add_path remove_path set_origin uses_path round_trip send_rate delivered);
 /// }
 /// ```
 #[macro_export]
@@ -219,6 +222,11 @@ macro_rules! passes_on {
             $inner.send_rate()
         }
     };
+    (@delivered $self:ident, $inner:expr) => {
+        fn delivered(&$self) -> Option<u64> {
+            $inner.delivered()
+        }
+    };
 }
 
 /// Makes a type that is one of several transports a [`Transport`]: it says which one by `fn whichever(&self) -> &dyn Transport` and
@@ -229,7 +237,7 @@ macro_rules! dispatch_transport {
         impl $crate::Transport for $any {
             $crate::passes_on!(self, self.whichever_mut() => send handle_input handle_timeout poll_transmit poll_event);
             $crate::passes_on!(self, self.whichever_mut() => close add_path remove_path set_origin);
-            $crate::passes_on!(self, self.whichever() => poll_timeout uses_path round_trip send_rate);
+            $crate::passes_on!(self, self.whichever() => poll_timeout uses_path round_trip send_rate delivered);
         }
     };
 }

@@ -209,6 +209,10 @@ impl Transport for Udp {
     fn send_rate(&self) -> Option<Bitrate> {
         None
     }
+
+    fn delivered(&self) -> Option<u64> {
+        None
+    }
 }
 
 /// The datagram with the zeros that were not stored; `None` when it is longer than `limit`.

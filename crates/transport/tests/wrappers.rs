@@ -77,6 +77,11 @@ impl Transport for Probe {
         self.on("send_rate");
         Some(Bitrate::from_bps(1_000_000))
     }
+
+    fn delivered(&self) -> Option<u64> {
+        self.on("delivered");
+        Some(7)
+    }
 }
 
 /// Calls everything but `send`, which may have to wait, and compares the answers.
@@ -86,6 +91,7 @@ fn hands_everything_on(mut wrapper: impl Transport, probe: &Probe) {
     assert!(wrapper.add_path(now, path) && !wrapper.uses_path(path));
     assert_eq!(wrapper.round_trip(), Some(MS));
     assert_eq!(wrapper.send_rate(), Some(Bitrate::from_bps(1_000_000)));
+    assert_eq!(wrapper.delivered(), Some(7));
     wrapper.set_origin(path, origin);
     wrapper.remove_path(now, path);
     wrapper.handle_input(now, Datagram { path, ecn: Ecn::NotCapable, data: &[], padding: 0 });
@@ -97,6 +103,7 @@ fn hands_everything_on(mut wrapper: impl Transport, probe: &Probe) {
     let all = [
         "add_path",
         "close",
+        "delivered",
         "handle_input",
         "handle_timeout",
         "poll_event",

@@ -81,6 +81,10 @@ impl Transport for Line {
     fn send_rate(&self) -> Option<Bitrate> {
         self.udp.send_rate()
     }
+
+    fn delivered(&self) -> Option<u64> {
+        self.udp.delivered()
+    }
 }
 
 impl Conversation for Line {

@@ -173,6 +173,10 @@ impl Transport for Absent {
     fn send_rate(&self) -> Option<Bitrate> {
         None
     }
+
+    fn delivered(&self) -> Option<u64> {
+        None
+    }
 }
 
 impl fmt::Debug for Carrier {

@@ -314,6 +314,10 @@ impl Transport for Acceptor {
     fn send_rate(&self) -> Option<Bitrate> {
         None
     }
+
+    fn delivered(&self) -> Option<u64> {
+        self.served.as_ref()?.delivered()
+    }
 }
 
 fn bytes_of(sealed: &Sealed<KernelTcp>) -> (u64, u64) {

@@ -452,6 +452,12 @@ impl Transport for KernelTcp {
         None
     }
 
+    /// By the kernel.
+    fn delivered(&self) -> Option<u64> {
+        let State::Open(connection) = &self.state else { return None };
+        socket::delivered(&connection.stream)
+    }
+
     fn close(&mut self, now: Time) {
         match &mut self.state {
             State::Open(connection) if connection.closing.is_none() => {

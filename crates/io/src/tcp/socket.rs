@@ -94,21 +94,30 @@ pub(super) fn unacknowledged(stream: &TcpStream) -> u64 {
     if status == 0 { u64::try_from(bytes).unwrap_or(0) } else { u64::MAX }
 }
 
-/// The smoothed round trip (`tcpi_rtt` of `TCP_INFO`, tcp(7)). `None` before there is one.
+/// The smoothed round trip (`tcpi_rtt`). `None` before there is one.
 pub(super) fn smoothed_rtt(stream: &TcpStream) -> Option<Duration> {
+    let rtt = Duration::from_micros(u64::from(info(stream)?.tcpi_rtt));
+    Some(rtt).filter(|rtt| !rtt.is_zero())
+}
+
+/// Segments of which the peer's kernel told that they arrived, in order or by SACK (`tcpi_delivered`).
+pub(super) fn delivered(stream: &TcpStream) -> Option<u64> {
+    info(stream).map(|info| info.tcpi_delivered.into())
+}
+
+/// `TCP_INFO`, tcp(7).
+fn info(stream: &TcpStream) -> Option<libc::tcp_info> {
     let mut info = std::mem::MaybeUninit::<libc::tcp_info>::zeroed();
     let mut length = size_of::<libc::tcp_info>() as libc::socklen_t;
     // SAFETY: the call writes at most `length` bytes to `info`, which has as many and lives until it returns; all of them
     // are integers, for which zeros stand until then. No crate of this workspace wraps it.
     #[allow(unsafe_code)]
-    let (status, info) = unsafe {
+    unsafe {
         let to = info.as_mut_ptr().cast();
         let status =
             libc::getsockopt(stream.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_INFO, to, &raw mut length);
-        (status, info.assume_init())
-    };
-    let rtt = Duration::from_micros(u64::from(info.tcpi_rtt));
-    (status == 0 && !rtt.is_zero()).then_some(rtt)
+        (status == 0).then(|| info.assume_init())
+    }
 }
 
 fn to_usize(bytes: Bytes) -> usize {

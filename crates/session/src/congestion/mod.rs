@@ -67,8 +67,8 @@ macro_rules! law {
 }
 
 impl Controller {
-    /// Of this law; one that is not `enabled` holds no state back. Where the transport repeats what is lost, silence says no more than that it
-    /// does.
+    /// Of this law; one that is not `enabled` holds no state back. Where the transport repeats what is lost, silence may be that, unless it
+    /// tells by itself what was [delivered](Self::delivered).
     pub(crate) fn new(law: Congestion, enabled: bool, repeats: bool) -> Self {
         match law {
             Congestion::Scream(target) if enabled => Self::Scream(Box::new(Scream::new(target))),
@@ -91,6 +91,13 @@ impl Controller {
     pub(crate) fn refused(&mut self, bytes: u64) {
         if let Self::OwnQueue(law) = self {
             law.refused(bytes);
+        }
+    }
+
+    /// What the [transport](taut_core::Transport::delivered) says that arrived, where it repeats what is lost.
+    pub(crate) fn delivered(&mut self, now: Time, delivered: Option<u64>) {
+        if let Self::OwnQueue(law) = self {
+            law.delivered(now, delivered);
         }
     }
 

@@ -184,6 +184,9 @@ impl Sending {
         mut body: impl FnMut(Wire) -> Body,
         mut sent: impl FnMut(u8),
     ) {
+        if self.settings.reliable {
+            self.controller.delivered(now, port.transport.delivered());
+        }
         while self.outbox.len() > 0
             && self.controller.admits(now)
             && let Some((item, stream)) = self.outbox.pop(now, &mut self.dropped)

@@ -192,4 +192,8 @@ impl Transport for Carrier {
     fn send_rate(&self) -> Option<Bitrate> {
         self.0.send_rate()
     }
+
+    fn delivered(&self) -> Option<u64> {
+        self.0.delivered()
+    }
 }

@@ -422,6 +422,10 @@ impl Transport for Dccp {
         None
     }
 
+    fn delivered(&self) -> Option<u64> {
+        None
+    }
+
     fn poll_timeout(&self) -> Option<Deadline> {
         let deadline = |at: Option<Time>, why| at.map(|at| Deadline::new(at, why));
         let mut next = deadline(self.timers.give_up, "give up");

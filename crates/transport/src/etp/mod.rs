@@ -371,6 +371,10 @@ impl Transport for Etp {
     fn send_rate(&self) -> Option<Bitrate> {
         None
     }
+
+    fn delivered(&self) -> Option<u64> {
+        None
+    }
 }
 
 /// The clock field: microseconds, modulo 2³².

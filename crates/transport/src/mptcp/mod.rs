@@ -630,4 +630,9 @@ impl Transport for Mptcp {
     fn send_rate(&self) -> Option<Bitrate> {
         None
     }
+
+    /// Over all subflows.
+    fn delivered(&self) -> Option<u64> {
+        self.subflows.iter().map(|subflow| subflow.tcp.delivered()).sum()
+    }
 }

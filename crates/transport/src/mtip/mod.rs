@@ -480,4 +480,8 @@ impl Transport for Mtip {
     fn send_rate(&self) -> Option<Bitrate> {
         None
     }
+
+    fn delivered(&self) -> Option<u64> {
+        None
+    }
 }

@@ -70,9 +70,16 @@ pub(super) struct Observed<F> {
     next_gauge: Time,
     /// Of the conversation.
     pub(super) traffic: Traffic,
-    /// Frames received in it.
-    frames: F,
-    packets_lost: u64,
+    pub(super) counted: Counted<F>,
+}
+
+/// Frames received and packets lost in one connection.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Counted<F> {
+    pub(super) frames: F,
+    /// ACK frames of these.
+    pub(super) acks: u64,
+    pub(super) packets_lost: u64,
 }
 
 /// UDP payloads of one connection.
@@ -93,17 +100,14 @@ impl<F: PartialEq + Default> Observed<F> {
             gauged: [0.0; 4],
             next_gauge: Time::ZERO,
             traffic: Traffic::default(),
-            frames: F::default(),
-            packets_lost: 0,
+            counted: Counted::default(),
         }
     }
 
     /// What was counted by now; says whether frames were received since this was called last.
-    pub(super) fn count(&mut self, (frames, lost): (F, u64)) -> bool {
-        self.packets_lost = lost;
-        let changed = frames != self.frames;
-        self.frames = frames;
-        changed
+    pub(super) fn count(&mut self, counted: Counted<F>) -> bool {
+        let before = std::mem::replace(&mut self.counted, counted);
+        before.frames != self.counted.frames
     }
 
     pub(super) fn refused(&mut self, cause: DropCause) {
@@ -114,7 +118,7 @@ impl<F: PartialEq + Default> Observed<F> {
     }
 
     /// Was the packet of any use? Every packet has a frame, so one that brought none was forged, or seen before.
-    pub(super) fn judge(&mut self, counted: (F, u64), packet: &[u8]) -> Option<DropCause> {
+    pub(super) fn judge(&mut self, counted: Counted<F>, packet: &[u8]) -> Option<DropCause> {
         // Packets of the handshake are sent again as long as their keys may be needed; the keys are gone.
         let handshake = packet.first().is_some_and(|first| first & LONG_HEADER != 0);
         let tag = packet.last_chunk::<8>().map_or(0, |bytes| u64::from_le_bytes(*bytes));
@@ -150,7 +154,7 @@ impl<L: Library> Conversation<L> {
             refused: self.observed.refused,
             replayed: self.observed.replayed,
             packets_sent: datagrams_sent,
-            packets_lost: self.observed.packets_lost,
+            packets_lost: self.observed.counted.packets_lost,
             bytes_sent: Bytes::new(bytes_sent),
             bytes_received: Bytes::new(bytes_received),
             rtt: self.round_trip().unwrap_or_default(),
@@ -168,7 +172,7 @@ impl<L: Library> Conversation<L> {
         let values = [
             ("rtt_ms", rtt.as_millis_f64()),
             ("cwnd_bytes", cwnd as f64),
-            ("lost_packets", self.observed.packets_lost as f64),
+            ("lost_packets", self.observed.counted.packets_lost as f64),
             ("pacing_bps", rate.map_or(0, Bitrate::as_bps) as f64),
         ];
         for ((name, value), last) in values.into_iter().zip(&mut self.observed.gauged) {

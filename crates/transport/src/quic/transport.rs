@@ -186,6 +186,11 @@ impl<L: Library> Transport for Conversation<L> {
         self.carrier.rate(&self.open()?.quic)
     }
 
+    /// The peer's ACK frames.
+    fn delivered(&self) -> Option<u64> {
+        self.open().map(|_| self.observed.counted.acks)
+    }
+
     fn close(&mut self, now: Time) {
         for connection in &mut self.connections {
             connection.quic.end(now, close::GOODBYE, String::new());

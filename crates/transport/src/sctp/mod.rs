@@ -482,6 +482,10 @@ impl Transport for Sctp {
         None
     }
 
+    fn delivered(&self) -> Option<u64> {
+        Some(self.repeats.delivered())
+    }
+
     /// Sends what is reliable, then SHUTDOWN; closed when the peer agreed, or after a few
     /// seconds without an answer. A second call sends ABORT, and it is closed at once.
     fn close(&mut self, now: Time) {

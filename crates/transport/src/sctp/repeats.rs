@@ -97,6 +97,11 @@ impl Repeats {
         }
     }
 
+    /// The first TSN that the peer has not acknowledged, and the newest that it reported.
+    pub(super) fn delivered(&self) -> u64 {
+        u64::from(self.first) << 32 | u64::from(self.reported)
+    }
+
     fn leaves(&mut self, now: Time, patience: Duration, tsn: u32) -> Leaves {
         let index = distance(self.first, tsn);
         let ahead = index - self.sent.len() as i64;

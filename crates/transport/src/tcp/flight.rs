@@ -16,6 +16,7 @@ pub(super) struct Flight {
     /// Ascending, without gaps.
     segments: VecDeque<Sent>,
     rack: Rack,
+    delivered: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -45,12 +46,17 @@ struct Rack {
 
 impl Flight {
     pub(super) fn new(unit: Counting, smss: u64) -> Self {
-        Self { unit, smss, segments: VecDeque::new(), rack: Rack::default() }
+        Self { unit, smss, segments: VecDeque::new(), rack: Rack::default(), delivered: 0 }
     }
 
     /// What the last of all segments that have arrived took to be acknowledged, by whatever means.
     pub(super) fn round_trip(&self) -> Option<Duration> {
         self.rack.min_rtt.is_some().then_some(self.rack.rtt)
+    }
+
+    /// Segments that were acknowledged, in order or by SACK.
+    pub(super) fn delivered(&self) -> u64 {
+        self.delivered
     }
 
     /// What the bytes from `from` up to `to` take. A segment of which a part lies there is there.
@@ -113,6 +119,7 @@ impl Flight {
             self.segments.pop_front();
             if !first.reported {
                 self.rack.arrived(now, &first);
+                self.delivered += 1;
             }
         }
         if let Some(first) = self.segments.front_mut() {
@@ -128,6 +135,7 @@ impl Flight {
             for sent in within.filter(|sent| !sent.reported) {
                 (sent.reported, sent.lost) = (true, false);
                 self.rack.arrived(now, sent);
+                self.delivered += 1;
             }
         }
     }

@@ -488,6 +488,10 @@ impl Transport for Tcp {
         None
     }
 
+    fn delivered(&self) -> Option<u64> {
+        Some(self.sender.flight.delivered())
+    }
+
     fn poll_timeout(&self) -> Option<Deadline> {
         if self.state == State::Idle {
             return Some(Deadline::new(Time::ZERO, "connect"));

@@ -70,6 +70,7 @@ pub(crate) struct Flight {
     untold: Untold,
     /// Silence says that the network stands still.
     hears: bool,
+    delivered: Option<u64>,
     quiet: Quiet,
     /// A state waits for that.
     is_quiet: bool,
@@ -162,6 +163,7 @@ impl Flight {
             room: Room::default(),
             untold: Untold::default(),
             hears: enabled && !repeats,
+            delivered: None,
             quiet: Quiet::default(),
             is_quiet: false,
             recent: Recent::default(),
@@ -215,6 +217,14 @@ impl Flight {
     /// The transport did not take a frame that was to go.
     pub(in crate::congestion) fn refused(&mut self, bytes: u64) {
         self.round.wanted += bytes;
+    }
+
+    /// What a transport that repeats what is lost says that arrived: acknowledgements of frames may all wait for one repetition.
+    pub(in crate::congestion) fn delivered(&mut self, now: Time, delivered: Option<u64>) {
+        self.hears = self.enabled && delivered.is_some();
+        if std::mem::replace(&mut self.delivered, delivered) != delivered {
+            self.quiet.heard(now);
+        }
     }
 
     /// May another state go?

@@ -29,6 +29,8 @@ struct Path {
     /// Packets of 1 ms that others send, at random: per mille of the path.
     load: u64,
     rng: Rng,
+    /// A transport repeats what is lost: so many came to it that way and were told of, where it says what came.
+    repeats: Option<u64>,
     longest: Duration,
     count: u64,
 }
@@ -51,6 +53,7 @@ impl Path {
             jitter: Duration::ZERO,
             load: 0,
             rng: Seed::new(1).stream("others"),
+            repeats: None,
             longest: Duration::ZERO,
             count: 0,
         }
@@ -71,6 +74,7 @@ impl Path {
                 self.under_way.front().copied().filter(|due| due.0 <= self.now && !held_up)
             {
                 self.under_way.pop_front();
+                self.repeats = self.repeats.map(|told| told + 1);
                 if !(number / BYTES).is_multiple_of(self.lose) {
                     let packet = self.tells.then(|| at - sent - others);
                     let heard = if length.is_zero() { at } else { self.now };
@@ -79,6 +83,10 @@ impl Path {
                     let arrived = Arrived { place: number, bytes: BYTES, sent, rtt: heard - sent, there };
                     self.flight.acknowledged(heard, &arrived, || packet);
                 }
+            }
+            if let Some(told) = self.repeats {
+                let came = self.under_way.iter().filter(|due| due.0 <= self.now).count() as u64;
+                self.flight.delivered(self.now, Some(told + came));
             }
             self.waits |= self.now.as_nanos().is_multiple_of(self.period.as_nanos());
             if self.waits && self.flight.admits(self.now) {
@@ -312,6 +320,22 @@ fn what_is_made_while_the_network_stands_still_is_not_sent_into_it() {
     assert!((200..300).contains(&sent), "{sent} of 400");
     let (_, longest) = path.run(MS * 1_000);
     assert!(longest < MS * 20, "{longest} where without it 140 ms would wait for seconds");
+}
+
+/// What came waits for one that a transport repeats, for 140 ms of every second: the network carries all the while. Where it does not, that is silence.
+#[test]
+fn what_a_transport_repairs_is_no_silence_and_what_it_hears_nothing_of_is() {
+    let mut path = Path::new(Duration::from_micros(950));
+    (path.flight, path.repeats) = (Flight::new(true, true), Some(0));
+    path.held_up = (MS * 1_000, MS * 140);
+    path.run(MS * 3_000);
+    assert_eq!(path.run(MS * 1_000).0, 1_000);
+    path.held_up = (MS, Duration::ZERO);
+    path.run(MS * 500);
+    path.free_at = path.now + MS * 140;
+    let (sent, longest) = path.run(MS * 400);
+    assert!(longest <= MS * 140, "{longest}");
+    assert!((200..300).contains(&sent), "{sent} of 400");
 }
 
 /// A wide path, feedback each millisecond, and eight frames of a picture thirty times a second; the peer sleeps for `asleep` now and then.

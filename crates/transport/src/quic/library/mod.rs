@@ -342,6 +342,7 @@ use taut_core::{Bitrate, DropCause, Duration, Ecn, Time};
 pub(super) use self::noq::Noq;
 pub(super) use self::quinn::Quinn;
 use super::frame::FrameError;
+use super::stats::Counted;
 use super::{CloseReason, QuicConfig};
 
 /// Why a configuration of TLS is one of QUIC.
@@ -475,8 +476,8 @@ pub trait Connection {
     fn smoothed_rtt(&self) -> Option<Duration>;
     /// What may be under way, and the rate that [`Paced`](super::Paced) keeps; of several paths, of the one with the highest.
     fn allowance(&self) -> (u64, Option<Bitrate>);
-    /// Frames received, and packets lost.
-    fn counted(&mut self) -> (Self::Frames, u64);
+    /// What of this has been received and lost.
+    fn counted(&mut self) -> Counted<Self::Frames>;
     /// Is there a sample that has not left?
     fn holds_sample(&mut self) -> bool;
     /// Takes a sample, or says why not.

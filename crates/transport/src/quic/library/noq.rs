@@ -21,6 +21,7 @@ use crate::quic::frame::FrameError;
 #[cfg(feature = "qlog")]
 use crate::quic::qlog::Trace;
 use crate::quic::server::MAX_HANDSHAKES;
+use crate::quic::stats::Counted;
 use crate::quic::tls::SERVER_NAME;
 use crate::quic::{DATAGRAM_BUFFER, LANES, MAX_PATHS, QuicConfig};
 
@@ -102,9 +103,10 @@ impl Connection for noq_proto::Connection {
         })
     }
 
-    fn counted(&mut self) -> (Self::Frames, u64) {
+    fn counted(&mut self) -> Counted<Self::Frames> {
         let stats = self.stats();
-        (stats.frame_rx, stats.lost_packets)
+        let frames = stats.frame_rx;
+        Counted { acks: frames.acks + frames.path_acks, frames, packets_lost: stats.lost_packets }
     }
 
     fn write(&mut self, stream: Self::Stream, data: Bytes) -> usize {

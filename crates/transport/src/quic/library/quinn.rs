@@ -20,6 +20,7 @@ use crate::quic::frame::FrameError;
 #[cfg(feature = "qlog")]
 use crate::quic::qlog::Trace;
 use crate::quic::server::MAX_HANDSHAKES;
+use crate::quic::stats::Counted;
 use crate::quic::tls::SERVER_NAME;
 use crate::quic::{DATAGRAM_BUFFER, LANES, QuicConfig};
 
@@ -76,7 +77,7 @@ impl Connection for quinn_proto::Connection {
         (metrics.congestion_window, metrics.pacing_rate.map(Bitrate::from_bps))
     }
 
-    fn counted(&mut self) -> (Self::Frames, u64) {
+    fn counted(&mut self) -> Counted<Self::Frames> {
         let stats = self.stats();
         let rx = stats.frame_rx;
         let acknowledging = rx.acks + rx.ack_frequency + rx.immediate_ack;
@@ -87,7 +88,8 @@ impl Connection for quinn_proto::Connection {
         let paths =
             rx.new_connection_id + rx.retire_connection_id + rx.path_challenge + rx.path_response + rx.ping;
         let rest = rx.connection_close + rx.new_token + u64::from(rx.handshake_done);
-        (acknowledging + data + limits + blocked + paths + rest, stats.path.lost_packets)
+        let frames = acknowledging + data + limits + blocked + paths + rest;
+        Counted { frames, acks: rx.acks, packets_lost: stats.path.lost_packets }
     }
 
     fn write(&mut self, stream: Self::Stream, data: Bytes) -> usize {
