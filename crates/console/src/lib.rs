@@ -10,7 +10,7 @@
 //! | what a page holds counts for the input lease after it said so last, and never again before it was let go | [`seat`] |
 //! | who is served: requests for this host by its own page, with the token of this start | [`gate`] |
 //! | the bytes between page and gateway | [`frame`] |
-//! | pictures wait for a page at most one at a time, sound at most 80 ms, and both are counted when they do not get there | [`outbox`] |
+//! | at most six pictures wait for a page, sound at most 80 ms, and both are counted when they do not get there | [`outbox`] |
 //!
 //! When the page in control is gone, hidden or hung, its device gives no more samples: the robot's watchdog stops the robot, and only a person
 //! resumes it.

@@ -8,6 +8,9 @@ use crate::frame::STATE;
 
 /// Pictures of a channel that a page has and has not taken yet, at most.
 pub const CREDIT: u8 = 2;
+/// Pictures of a channel that wait at most, besides: a fifth of a second of 30 a second, which a page that was held up decodes in 30 ms. To drop one that others
+/// need costs more: a round trip and a recovering picture.
+pub const PICTURES: usize = 6;
 /// Events that wait at most: a page that is further behind is closed, for it shows what is not so.
 pub const EVENTS: usize = 256;
 /// Records of states that wait at most; older ones make way.
@@ -46,7 +49,7 @@ pub struct Outbox {
 
 #[derive(Debug, Default)]
 struct Waiting {
-    newest: Option<Arc<[u8]>>,
+    pictures: VecDeque<Arc<[u8]>>,
     /// Sent and not taken yet.
     shown: u8,
     dropped: u64,
@@ -93,10 +96,14 @@ impl Outbox {
         self.sound_dropped
     }
 
-    /// A picture of a channel. One that waits makes way, and is counted.
-    pub fn picture(&mut self, channel: u8, message: Arc<[u8]>) {
-        let waiting = self.pictures.entry(channel).or_default();
-        waiting.dropped += u64::from(waiting.newest.replace(message).is_some());
+    /// A picture of a channel, which needs the one before it or stands `alone`. All that wait make way for one that does, or where they are too many,
+    /// and are counted.
+    pub fn picture(&mut self, channel: u8, message: Arc<[u8]>, alone: bool) {
+        let Waiting { pictures, dropped, .. } = self.pictures.entry(channel).or_default();
+        if alone || pictures.len() == PICTURES {
+            *dropped += pictures.drain(..).count() as u64;
+        }
+        pictures.push_back(message);
     }
 
     /// The page took a picture of this channel.
@@ -127,11 +134,11 @@ impl Outbox {
         if let Some(first) = self.events.pop_front().or_else(|| self.sound.pop_front()) {
             return Ok(Some(first));
         }
-        let ready =
-            self.pictures.values_mut().find(|waiting| waiting.newest.is_some() && waiting.shown < CREDIT);
-        Ok(ready.and_then(|waiting| {
+        let mut open = self.pictures.values_mut().filter(|waiting| waiting.shown < CREDIT);
+        Ok(open.find_map(|waiting| {
+            let first = waiting.pictures.pop_front()?;
             waiting.shown += 1;
-            waiting.newest.take()
+            Some(first)
         }))
     }
 
@@ -163,8 +170,8 @@ impl Mailbox {
     }
 
     /// As [`Outbox::picture`].
-    pub fn picture(&self, channel: u8, message: Arc<[u8]>) {
-        self.change(|outbox| outbox.picture(channel, message));
+    pub fn picture(&self, channel: u8, message: Arc<[u8]>, alone: bool) {
+        self.change(|outbox| outbox.picture(channel, message, alone));
     }
 
     /// As [`Outbox::sound`].
@@ -229,16 +236,28 @@ mod tests {
     }
 
     #[test]
-    fn pictures_wait_one_at_a_time_for_a_page_that_has_taken_the_ones_before() {
+    fn pictures_wait_for_a_page_that_has_taken_the_ones_before() {
         let mut outbox = Outbox::default();
         let mut shown = Vec::new();
         for number in 0..5 {
-            outbox.picture(0, message(number));
+            outbox.picture(0, message(number), number == 0);
             shown.extend(outbox.poll().unwrap());
         }
-        assert_eq!((shown, outbox.dropped()), (vec![message(0), message(1)], 2));
+        assert_eq!((shown, outbox.dropped()), (vec![message(0), message(1)], 0));
         outbox.taken(0);
-        assert_eq!(outbox.poll(), Ok(Some(message(4))));
+        assert_eq!(outbox.poll(), Ok(Some(message(2))));
+        assert_eq!(outbox.poll(), Ok(None));
+        // What needs none of them is worth more than they are.
+        outbox.picture(0, message(5), true);
+        outbox.taken(0);
+        assert_eq!((outbox.poll(), outbox.dropped()), (Ok(Some(message(5))), 2));
+    }
+
+    #[test]
+    fn of_too_many_pictures_that_wait_the_newest_stays() {
+        let mut outbox = Outbox::default();
+        (0..=PICTURES as u8).for_each(|number| outbox.picture(0, message(number), false));
+        assert_eq!((outbox.poll(), outbox.dropped()), (Ok(Some(message(PICTURES as u8))), PICTURES as u64));
         assert_eq!(outbox.poll(), Ok(None));
     }
 
