@@ -8,6 +8,7 @@ the hand feels beside what it feels at that time over a direct link, rms. The si
 
 import argparse
 import json
+import multiprocessing
 import os
 import statistics
 import subprocess
@@ -23,6 +24,7 @@ from taut.robots.mujoco import HOME, LIMITS, Arm
 SCENARIOS = Path(__file__).resolve().parents[2] / "scenarios"
 #: The hand sets out a second after the network began, in both worlds: rates change with the time.
 WAIT, SECONDS, REACH, APPROACH = 1.0, 7, 0.17, 2.0
+ALONE = multiprocessing.get_context("spawn")
 PUSH = 20.0  # N that the hand is pushed with at most.
 SINGLE, DOUBLE = ("udp", "etp", "quic", "sctp"), ("mtip", "mpquic")
 NETWORKS = {"LTE": ("lte.toml", SINGLE), "Wi-Fi": ("wifi.toml", SINGLE), "two 5G links": ("two-5g-links.toml", DOUBLE)}
@@ -147,22 +149,37 @@ class Relays:
             subprocess.run(["ip", "link", "del", device], stderr=subprocess.DEVNULL)  # It may have gone with the other end.
 
 
+def robot_of(pipe, listen, touches, settings):
+    """The robot, in a process of its own as on a machine of its own: two programs at 1 kHz in one would wait for one interpreter lock."""
+    with taut.Robot(listen, limits=taut.Limits(**LIMITS), device=Arm(touches), keeps_stops_in=None, watchdog=5.0, **settings) as robot:
+        pipe.send(robot.address)
+        pipe.recv()
+
+
 def real(program, path, touches, seed, transport, links):
     with tempfile.TemporaryDirectory() as folder:
         keys = [f"{folder}/{end}.key" for end in ("robot", "operator")]
         prints = [taut.fingerprint(key) for key in keys]
         listen = "127.0.0.1:0" if len(links) == 1 else "0.0.0.0:0"
-        settings = dict(limits=taut.Limits(**LIMITS), device=Arm(touches), keeps_stops_in=None, watchdog=5.0, transport=transport)
-        with taut.Robot(listen, identity=keys[0], trust=prints[1], **settings) as robot:
-            relays = Relays(program, path, robot.address, links, seed)
-            hand = Press(taut.monotonic())
-            try:
-                settings = dict(force_limit=PUSH, deadline=1.0, transport=transport, paths=relays.paths)
-                with taut.connect(relays.address, identity=keys[1], trust=prints[0], **settings) as operator:
-                    operator.resume(10)
-                    operator.drive(hand, hand.begin + SECONDS - taut.monotonic())
-            finally:
-                relays.end()
+        settings = dict(identity=keys[0], trust=prints[1], transport=transport)
+        here, there = ALONE.Pipe()
+        robot = ALONE.Process(target=robot_of, args=(there, listen, touches, settings), daemon=True)
+        robot.start()
+        if not here.poll(30):
+            robot.kill()
+            raise SystemExit("the robot does not begin within 30 s; see above")
+        relays = Relays(program, path, here.recv(), links, seed)
+        hand = Press(taut.monotonic())
+        try:
+            settings = dict(force_limit=PUSH, deadline=1.0, transport=transport, paths=relays.paths)
+            with taut.connect(relays.address, identity=keys[1], trust=prints[0], **settings) as operator:
+                operator.resume(10)
+                operator.drive(hand, hand.begin + SECONDS - taut.monotonic())
+        finally:
+            relays.end()
+            here.send("end")
+            robot.join(10)
+            robot.kill()
     return hand
 
 

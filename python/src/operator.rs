@@ -1,6 +1,6 @@
 //! The operator's end.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
@@ -22,6 +22,14 @@ const GOODBYE: Duration = Duration::from_secs(3);
 /// What was sent so long ago, before the robot moves or without a session, says no more where the hand is.
 const HAND_LIFETIME: Duration = Duration::from_millis(50);
 
+/// Ctrl-C is not kept waiting for longer.
+const INTERRUPTIBLE: Duration = Duration::from_millis(50);
+
+#[expect(clippy::disallowed_methods, reason = "the clock enters here")]
+fn now() -> Instant {
+    Instant::now()
+}
+
 /// What Python and the session's thread hand each other. Only the newest counts.
 #[derive(Default)]
 struct Slots {
@@ -31,26 +39,46 @@ struct Slots {
     resumed: bool,
 }
 
-/// The hand: what Python sent last, once.
-struct Hand(Arc<Mutex<Slots>>);
-
-fn lock(slots: &Mutex<Slots>) -> MutexGuard<'_, Slots> {
-    slots.lock().unwrap_or_else(PoisonError::into_inner)
+/// The slots, and what wakes who waits to feel something else.
+#[derive(Default)]
+struct Between {
+    slots: Mutex<Slots>,
+    other: Condvar,
 }
+
+impl Between {
+    fn lock(&self) -> MutexGuard<'_, Slots> {
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn feel(&self, felt: Option<State>) {
+        self.lock().felt = felt;
+        self.other.notify_all();
+    }
+
+    /// Waits until something else is felt than this, so long at most.
+    fn wait(&self, felt: Option<State>, patience: Duration) {
+        let wait = self.other.wait_timeout_while(self.lock(), patience, |slots| slots.felt == felt);
+        drop(wait.unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+/// The hand: what Python sent last, once.
+struct Hand(Arc<Between>);
 
 impl OperatorDevice for Hand {
     fn sample(&mut self) -> Option<State> {
-        let (state, at) = lock(&self.0).sends.take()?;
+        let (state, at) = self.0.lock().sends.take()?;
         (at.elapsed() <= HAND_LIFETIME).then_some(state)
     }
     fn feel(&mut self, robot: &State) {
-        lock(&self.0).felt = Some(*robot);
+        self.0.feel(Some(*robot));
     }
     fn lost(&mut self) {
-        lock(&self.0).felt = None;
+        self.0.feel(None);
     }
     fn resumed(&mut self) {
-        lock(&self.0).resumed = true;
+        self.0.lock().resumed = true;
     }
 }
 
@@ -59,7 +87,7 @@ impl OperatorDevice for Hand {
 pub(crate) struct PyOperator {
     operator: Arc<Operator>,
     pump: Arc<Pump>,
-    slots: Arc<Mutex<Slots>>,
+    between: Arc<Between>,
 }
 
 #[derive(FromPyObject)]
@@ -82,10 +110,10 @@ struct Settings {
 impl PyOperator {
     #[new]
     fn new(py: Python<'_>, settings: Settings) -> PyResult<Self> {
-        let slots = Arc::<Mutex<Slots>>::default();
+        let between = Arc::<Between>::default();
         let mut builder =
             Operator::builder().connect(settings.address).identity(identity(&settings.identity)?);
-        builder = builder.trust(fingerprint(&settings.trust)?).device(Hand(Arc::clone(&slots)));
+        builder = builder.trust(fingerprint(&settings.trust)?).device(Hand(Arc::clone(&between)));
         builder = builder.rate(settings.rate).deadline(seconds("deadline", settings.deadline)?);
         builder = builder.force_limit(settings.force_limit).transport(settings.transport);
         if let Some(path) = settings.keeps_stops_in {
@@ -106,7 +134,7 @@ impl PyOperator {
         let operator = Arc::new(py.detach(|| builder.start()).map_err(of_error)?);
         let events = Pump::new(settings.receivers)?;
         pump("taut events", &events, Arc::clone(&operator), |operator| operator.events().recv().ok())?;
-        let this = Self { operator, pump: events, slots };
+        let this = Self { operator, pump: events, between };
         match this.pump.answer(py, Ask::Connect, CONNECTS)? {
             Some(_) => Ok(this),
             None => Err(this
@@ -135,33 +163,51 @@ impl PyOperator {
         if self.pump.has_ended() {
             return Err(self.ended());
         }
-        #[expect(clippy::disallowed_methods, reason = "the clock enters here")]
-        let now = Instant::now();
-        lock(&self.slots).sends = Some((state.0, now));
+        self.between.lock().sends = Some((state.0, now()));
         Ok(())
     }
 
-    /// Asks an object once that drives the robot. `felt` is what it felt before; gives what it has felt now.
-    #[pyo3(signature = (object, felt))]
-    fn ask_device(&self, object: &Bound<'_, PyAny>, felt: Option<PyState>) -> PyResult<Option<PyState>> {
-        if std::mem::take(&mut lock(&self.slots).resumed) {
+    /// Asks an object once that drives the robot.
+    fn ask_device(&self, object: &Bound<'_, PyAny>) -> PyResult<()> {
+        if std::mem::take(&mut self.between.lock().resumed) {
             hand::resumed(object)?;
         }
         if let Some(state) = hand::sample(object)? {
             self.send(&state)?;
         }
-        let latest = self.latest();
-        match latest {
-            Some(state) if latest != felt => hand::feel(object, state)?,
-            None if felt.is_some() => hand::lost(object)?,
-            _ => {}
+        Ok(())
+    }
+
+    /// Lets it feel what comes within so many seconds, when it comes. `felt` is what it felt before; gives what it has felt now.
+    #[pyo3(signature = (object, felt, patience))]
+    fn feel_device(
+        &self,
+        object: &Bound<'_, PyAny>,
+        mut felt: Option<PyState>,
+        patience: f64,
+    ) -> PyResult<Option<PyState>> {
+        let (begun, patience) = (now(), Duration::try_from_secs_f64(patience).unwrap_or_default());
+        loop {
+            let latest = self.latest();
+            match latest {
+                Some(state) if latest != felt => hand::feel(object, state)?,
+                None if felt.is_some() => hand::lost(object)?,
+                _ => {}
+            }
+            felt = latest;
+            let left = patience.saturating_sub(begun.elapsed());
+            if left.is_zero() {
+                return Ok(felt);
+            }
+            let known = felt.map(|state| state.0);
+            object.py().detach(|| self.between.wait(known, left.min(INTERRUPTIBLE)));
+            object.py().check_signals()?;
         }
-        Ok(latest)
     }
 
     /// Where the robot is and what it feels; `None`: nothing fresh is known of it.
     fn latest(&self) -> Option<PyState> {
-        if self.pump.is_elsewhere() { None } else { lock(&self.slots).felt.map(PyState) }
+        if self.pump.is_elsewhere() { None } else { self.between.lock().felt.map(PyState) }
     }
 
     fn resume(&self, py: Python<'_>, timeout: f64) -> PyResult<()> {

@@ -67,11 +67,13 @@ pub(crate) struct SimulatedRobot {
     object: Py<PyAny>,
     world: World,
     period: Duration,
+    /// What was measured a period ago: on sockets a session does not wait for Python, and has what was measured when it asked before.
+    before: Option<Option<PyState>>,
 }
 
 impl SimulatedRobot {
     pub(crate) fn new(object: Py<PyAny>, world: World) -> Self {
-        Self { object, world, period: Duration::from_millis(1) }
+        Self { object, world, period: Duration::from_millis(1), before: None }
     }
 }
 
@@ -98,7 +100,8 @@ impl RobotDevice for SimulatedRobot {
             let state = self.object.bind(py).call_method0("measure")?;
             if state.is_none() { Ok(None) } else { taut::State::of_python(&state).map(Some) }
         };
-        let state = PyState(self.world.call(measured).flatten()?).to_session(Time::ZERO);
+        let measured = self.world.call(measured).flatten().map(PyState);
+        let state = self.before.replace(measured).unwrap_or(measured)?.to_session(Time::ZERO);
         Some(Measured { state, controller_force: None, feedback: None })
     }
     fn receive(&mut self, _: ChannelId, _: Option<Duration>, _: &[u8]) {}

@@ -175,7 +175,7 @@ class Operator(_End):
         ``sample()``
             Where the hand is, a :class:`State`; ``None`` when it has read nothing new: then nothing is sent.
         ``feel(state)``
-            Where the robot is and what it feels, when that is new.
+            Where the robot is and what it feels, when that comes.
         ``lost()``
             Nothing fresh is known of the robot: let go.
 
@@ -186,9 +186,9 @@ class Operator(_End):
         begin = due = time.monotonic()
         try:
             while not self._inner.has_ended and (seconds is None or due - begin < seconds):
-                felt = self._inner.ask_device(device, felt)
+                self._inner.ask_device(device)
                 due = max(due + period, time.monotonic() - period)  # What could not be done in time is left out.
-                time.sleep(max(0.0, due - time.monotonic()))
+                felt = self._inner.feel_device(device, felt, max(0.0, due - time.monotonic()))
         except (_taut.EndedError, _taut.LostError):
             pass  # Its events say why.
         finally:
