@@ -75,7 +75,7 @@ pub(super) struct Observed<F> {
 
 /// Frames received and packets lost in one connection.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Counted<F> {
+pub struct Counted<F> {
     pub(super) frames: F,
     /// ACK frames of these.
     pub(super) acks: u64,
