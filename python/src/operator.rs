@@ -22,6 +22,8 @@ const GOODBYE: Duration = Duration::from_secs(3);
 /// What was sent so long ago, before the robot moves or without a session, says no more where the hand is.
 const HAND_LIFETIME: Duration = Duration::from_millis(50);
 
+/// So long before the session takes what a device says it is asked for it: Python wakes up and answers in less.
+const LEAD: Duration = Duration::from_micros(250);
 /// Ctrl-C is not kept waiting for longer.
 const INTERRUPTIBLE: Duration = Duration::from_millis(50);
 
@@ -34,6 +36,8 @@ fn now() -> Instant {
 #[derive(Default)]
 struct Slots {
     sends: Option<(State, Instant)>,
+    /// When the session took what was sent, or would have.
+    asked: Option<Instant>,
     felt: Option<State>,
     /// The robot was resumed, and the device that drives it does not know yet.
     resumed: bool,
@@ -56,6 +60,15 @@ impl Between {
         self.other.notify_all();
     }
 
+    /// When the hand is sampled next, so that what it says is new when the session takes it.
+    fn due(&self, period: Duration) -> Instant {
+        let now = now();
+        let asked = self.lock().asked.filter(|asked| now.duration_since(*asked) < 2 * period);
+        let Some(asked) = asked else { return now + period };
+        let due = asked + period - LEAD.min(period / 4);
+        if due > now { due } else { due + period }
+    }
+
     /// Waits until something else is felt than this, so long at most.
     fn wait(&self, felt: Option<State>, patience: Duration) {
         let wait = self.other.wait_timeout_while(self.lock(), patience, |slots| slots.felt == felt);
@@ -68,7 +81,9 @@ struct Hand(Arc<Between>);
 
 impl OperatorDevice for Hand {
     fn sample(&mut self) -> Option<State> {
-        let (state, at) = self.0.lock().sends.take()?;
+        let mut slots = self.0.lock();
+        slots.asked = Some(now());
+        let (state, at) = slots.sends.take()?;
         (at.elapsed() <= HAND_LIFETIME).then_some(state)
     }
     fn feel(&mut self, robot: &State) {
@@ -178,15 +193,16 @@ impl PyOperator {
         Ok(())
     }
 
-    /// Lets it feel what comes within so many seconds, when it comes. `felt` is what it felt before; gives what it has felt now.
-    #[pyo3(signature = (object, felt, patience))]
+    /// Lets it feel what comes, when it comes, until it is to be asked again, of a rate with this period in seconds. `felt` is what it felt before; gives
+    /// what it has felt now.
+    #[pyo3(signature = (object, felt, period))]
     fn feel_device(
         &self,
         object: &Bound<'_, PyAny>,
         mut felt: Option<PyState>,
-        patience: f64,
+        period: f64,
     ) -> PyResult<Option<PyState>> {
-        let (begun, patience) = (now(), Duration::try_from_secs_f64(patience).unwrap_or_default());
+        let due = self.between.due(seconds("period", period)?);
         loop {
             let latest = self.latest();
             match latest {
@@ -195,7 +211,7 @@ impl PyOperator {
                 _ => {}
             }
             felt = latest;
-            let left = patience.saturating_sub(begun.elapsed());
+            let left = due.saturating_duration_since(now());
             if left.is_zero() {
                 return Ok(felt);
             }

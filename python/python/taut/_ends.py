@@ -182,13 +182,11 @@ class Operator(_End):
         And it may have ``resumed()``: the robot was let move, at the start, after a stop or a lost connection; what moves it relative to where it is
         begins anew.
         """
-        period, felt = 1 / self._rate, None
-        begin = due = time.monotonic()
+        period, felt, begin = 1 / self._rate, None, time.monotonic()
         try:
-            while not self._inner.has_ended and (seconds is None or due - begin < seconds):
+            while not self._inner.has_ended and (seconds is None or time.monotonic() - begin < seconds):
                 self._inner.ask_device(device)
-                due = max(due + period, time.monotonic() - period)  # What could not be done in time is left out.
-                felt = self._inner.feel_device(device, felt, max(0.0, due - time.monotonic()))
+                felt = self._inner.feel_device(device, felt, period)
         except (_taut.EndedError, _taut.LostError):
             pass  # Its events say why.
         finally:
