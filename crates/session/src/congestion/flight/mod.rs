@@ -222,8 +222,6 @@ impl Flight {
     /// What a transport that repeats what is lost says that arrived: acknowledgements of frames may all wait for one repetition.
     pub(in crate::congestion) fn delivered(&mut self, now: Time, delivered: Option<u64>) {
         self.hears = self.enabled && delivered.is_some();
-        // One whose window was halved is told of nothing new for up to a round trip, for it sent nothing.
-        self.quiet.least = self.base().unwrap_or_default();
         if std::mem::replace(&mut self.delivered, delivered) != delivered {
             self.quiet.heard(now);
         }

@@ -10,8 +10,6 @@ pub(super) struct Quiet {
     /// The longest time between two acknowledgements, in the present span and in the one before.
     longest: [Duration; 2],
     began: Time,
-    /// Shorter silences say nothing of the network.
-    pub(super) least: Duration,
 }
 
 /// As often as this a state goes all the same: a robot that nobody tells anything stops, and one that is told so hardly lags.
@@ -43,6 +41,6 @@ impl Quiet {
     /// From when on it is too quiet.
     pub(super) fn since(&self) -> Time {
         let longest = self.longest[0].max(self.longest[1]).saturating_mul(LONGER.0) / LONGER.1;
-        self.heard.map_or(Time::MAX, |heard| heard + longest.max(LEAST).max(self.least))
+        self.heard.map_or(Time::MAX, |heard| heard + longest.max(LEAST))
     }
 }
