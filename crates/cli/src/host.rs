@@ -16,6 +16,7 @@ use taut_io::{CapabilitySet, DriverConfig, ThreadOptions, drop_privileges};
 use taut_session::StopCause;
 
 use crate::last_stop;
+use crate::part::PartOf;
 
 /// How the thread that must be on time is run.
 #[derive(Args, Clone, Copy, Debug)]
@@ -115,7 +116,14 @@ const SIGSTKFLT: i32 = 16;
 const SIGPWR: i32 = 30;
 
 impl OnSignal {
-    pub(crate) fn new(mut first: impl FnMut() + Send + 'static) -> Result<Self, String> {
+    pub(crate) fn new(first: impl FnMut() + Send + 'static) -> Result<Self, String> {
+        Self::of_part(PartOf::default(), first)
+    }
+
+    /// Of a process that may be a part of another one: then the end of that one is such a signal, and those after the first change
+    /// nothing. A terminal sends its signal to a part and to its owner, which asks the part in its turn; and whoever cannot wait ends
+    /// the owner.
+    pub(crate) fn of_part(part: PartOf, mut first: impl FnMut() + Send + 'static) -> Result<Self, String> {
         taut_io::ignore_signals_of_io().map_err(|error| format!("signals: {error}"))?;
         let signals = Signals::new(ASKED.iter().chain(&OTHERS));
         let mut signals = signals.map_err(|error| format!("signals: {error}"))?;
@@ -126,6 +134,9 @@ impl OnSignal {
         let work = move || {
             for (count, signal) in signals.forever().enumerate() {
                 last_stop::stop(StopCause::Host);
+                if count > 0 && part.is_part() {
+                    continue;
+                }
                 if count > 0 {
                     // Whoever asks twice does not want to wait for a goodbye.
                     crate::terminal::restore();
@@ -136,6 +147,7 @@ impl OnSignal {
         };
         let thread = std::thread::Builder::new().name("taut signals".to_owned()).spawn(work);
         thread.map_err(|error| format!("a thread: {error}"))?;
+        part.ends_with_owner().map_err(|error| format!("the process that this is a part of: {error}"))?;
         Ok(Self(handle))
     }
 }

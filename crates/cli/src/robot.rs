@@ -33,6 +33,7 @@ use crate::host::{self, Begun, OnSignal, Scheduling, Session, every, json_line};
 use crate::identity::Plaintext;
 use crate::law::LawArguments;
 use crate::metrics::Metrics;
+use crate::part::PartOf;
 use crate::paths::{self, Paths};
 use crate::probe::Beside;
 use crate::record::Record;
@@ -164,6 +165,8 @@ pub(crate) struct Arguments {
     traces: Traces,
     #[command(flatten)]
     scheduling: Scheduling,
+    #[command(flatten)]
+    part: PartOf,
 }
 
 /// Argument `--codec`.
@@ -437,7 +440,8 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
     };
     let session = Session::start(arguments.scheduling, capabilities, work)?.map_err(ended_early)?;
     let remote = session.remote.clone();
-    let _signals = OnSignal::new(move || host::insist(|| remote.send(RobotCommand::Close)))?;
+    let _signals =
+        OnSignal::of_part(arguments.part, move || host::insist(|| remote.send(RobotCommand::Close)))?;
     let remote = session.remote.clone();
     let watching = watchdogs.start(move || remote.turns())?;
     let mut out = Output::new(arguments.json, channels);

@@ -35,6 +35,7 @@ use crate::input::{Device, Input};
 use crate::law::LawArguments;
 use crate::lines::{Opened, Shown};
 use crate::metrics::Metrics;
+use crate::part::PartOf;
 use crate::paths::{self, Paths};
 use crate::record::{Record, Recorded};
 use crate::robot::{Coding, parse_codec, parse_congestion};
@@ -158,6 +159,8 @@ pub(crate) struct Arguments {
     traces: Traces,
     #[command(flatten)]
     scheduling: Scheduling,
+    #[command(flatten)]
+    part: PartOf,
 }
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
@@ -543,7 +546,8 @@ pub(crate) fn run(arguments: &Arguments, steered: Option<Steered>) -> Ended {
         })?;
     }
     let closing = session.remote.clone();
-    let _signals = OnSignal::new(move || host::insist(|| closing.send(OperatorCommand::Close)))?;
+    let close = move || host::insist(|| closing.send(OperatorCommand::Close));
+    let _signals = OnSignal::of_part(arguments.part, close)?;
     let ended = if let Some(presses) = presses {
         tui::show(session, arguments, clock, presses)?
     } else {
