@@ -333,12 +333,8 @@ impl<T: Conversation, P: RobotDevice> Robot<T, P> {
                 let silence = self.applied.take().map(|applied| now.saturating_since(applied));
                 return Some(RobotNote::Stopped { why, silence, position: self.position });
             }
-            RobotEvent::Enabled => {
-                // Nobody is told that a robot moves whose device does not, but what is wrong with it.
-                if !self.enable(now) {
-                    return self.notes.pop_front();
-                }
-            }
+            // Nobody is told that a robot moves whose device does not, but what is wrong with it.
+            RobotEvent::Enabled if !self.enable(now) => return self.notes.pop_front(),
             RobotEvent::Keep { number, latch } => {
                 return Some(RobotNote::Keep { number, life: RobotLife { ended: false, latch } });
             }
