@@ -2,7 +2,8 @@
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitCode, Stdio};
+use std::process::{ExitCode, Stdio};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use clap::Args;
 use rustix::process::{Pid, Signal, kill_process};
@@ -16,6 +17,7 @@ use taut_lab::scenario::Scenario;
 use taut_netlab::emulate::{Emulator, RunningEmulator, relay};
 
 use crate::host::{OnSignal, json_line};
+use crate::part::Part;
 use crate::{Ended, print};
 
 #[derive(Args)]
@@ -109,28 +111,32 @@ fn over_udp(text: &str) -> Result<TransportKind, String> {
     Ok(transport)
 }
 
-/// A process of the demonstration. It is asked to end when this is dropped.
-struct Part(Child);
+/// Somebody wants the demonstration to end. Its session ends first, which stops the arm, and all else when that has.
+#[derive(Default)]
+struct Asked {
+    is_asked: bool,
+    /// While there is one.
+    operator: Option<Pid>,
+}
 
-impl Part {
-    fn start(arguments: &[&str], stdout: Stdio, stdin: Stdio) -> Result<Self, String> {
-        let taut = std::env::current_exe().map_err(|error| error.to_string())?;
-        let mut command = Command::new(taut);
-        command.args(arguments).stdout(stdout).stdin(stdin);
-        command.spawn().map(Self).map_err(|error| format!("taut {}: {error}", arguments[0]))
+impl Asked {
+    fn end(&mut self) {
+        self.is_asked = true;
+        if let Some(operator) = self.operator {
+            let _ = kill_process(operator, Signal::TERM);
+        }
     }
 
-    fn end(&self) {
-        // One that has ended is not hit: it was not waited for.
-        let _ = kill_process(Pid::from_child(&self.0), Signal::TERM);
+    fn begins(&mut self, operator: Pid) {
+        self.operator = Some(operator);
+        if self.is_asked {
+            self.end();
+        }
     }
 }
 
-impl Drop for Part {
-    fn drop(&mut self) {
-        self.end();
-        let _ = self.0.wait();
-    }
+fn lock(asked: &Mutex<Asked>) -> MutexGuard<'_, Asked> {
+    asked.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A folder of its own, gone with it.
@@ -161,6 +167,10 @@ impl Drop for Folder {
 
 pub(crate) fn demo(arguments: &Arguments) -> Ended {
     let clock = Clock::start();
+    let asked = Arc::new(Mutex::new(Asked::default()));
+    // Before there are parts: until one can be asked, somebody may have asked.
+    let signalled = Arc::clone(&asked);
+    let _signals = OnSignal::new(move || lock(&signalled).end())?;
     let pair = arguments.network.link(arguments.link.as_deref(), Seed::new(arguments.seed))?;
     let folder = Folder::new()?;
     let (one, other) = (folder.fingerprint("robot")?, folder.fingerprint("operator")?);
@@ -168,14 +178,10 @@ pub(crate) fn demo(arguments: &Arguments) -> Ended {
     let (mut robot, at) = robot(arguments, &folder, &transport, &other)?;
     let link = pair.name.clone();
     let (network, relay) = emulated(pair, &at)?;
-    let operator = operator(arguments, &folder, &transport, &one, &relay)?;
-    let pid = Pid::from_child(&operator.0);
-    // Whoever ends this one ends the session first, which stops the arm.
-    let _signals = OnSignal::new(move || {
-        let _ = kill_process(pid, Signal::TERM);
-    })?;
-    let mut operator = operator;
+    let mut operator = operator(arguments, &folder, &transport, &one, &relay)?;
+    lock(&asked).begins(operator.pid());
     let status = operator.0.wait().map_err(|error| error.to_string())?;
+    lock(&asked).operator = None;
     robot.end();
     let robots = robot.0.wait().map_err(|error| error.to_string())?;
     let stats = network.stop().map_err(|error| error.to_string())?;
@@ -230,7 +236,7 @@ fn robot(
     if arguments.has_console() {
         words.extend(["--video", &camera]);
     }
-    let mut part = Part::start(&words, Stdio::piped(), Stdio::null())?;
+    let mut part = Part::start(&words, Stdio::piped(), Stdio::null(), false)?;
     let mut lines = BufReader::new(part.0.stdout.take().ok_or("the robot says nothing")?).lines();
     let listening = lines.by_ref().map_while(Result::ok).find_map(|line| {
         let line: Value = serde_json::from_str(&line).ok()?;
@@ -297,5 +303,5 @@ fn operator(
              Escape to stop it, c and r to go on, q to end\n",
         )?;
     }
-    Part::start(&words, Stdio::inherit(), Stdio::inherit())
+    Part::start(&words, Stdio::inherit(), Stdio::inherit(), true)
 }

@@ -2,6 +2,7 @@
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use clap::Args;
@@ -12,10 +13,11 @@ use signal_hook::consts::{
 use signal_hook::iterator::{Handle, Signals};
 use taut_core::{Duration, Time};
 use taut_io::lines::Line;
-use taut_io::{CapabilitySet, DriverConfig, ThreadOptions, drop_privileges};
+use taut_io::{CapabilitySet, DriverConfig, ThreadOptions, drop_privileges, spawn_unprivileged};
 use taut_session::StopCause;
 
 use crate::last_stop;
+use crate::part::PartOf;
 
 /// How the thread that must be on time is run.
 #[derive(Args, Clone, Copy, Debug)]
@@ -98,7 +100,13 @@ impl Scheduling {
 
 /// Calls back at the first signal that would end the process, or stop it where it stands; at the second one it ends. Before
 /// either the device is stopped. Not any more once it is dropped.
-pub(crate) struct OnSignal(Handle);
+pub(crate) struct OnSignal {
+    handle: Handle,
+    ends: Arc<Mutex<Option<Ends>>>,
+}
+
+/// How what a signal ends is asked to.
+type Ends = Box<dyn FnMut() + Send>;
 
 /// How a process is asked to end. The others whose default is an end or, as of Ctrl-Z, a halt in the middle of motion, follow.
 const ASKED: [i32; 3] = [SIGINT, SIGTERM, SIGHUP];
@@ -115,7 +123,18 @@ const SIGSTKFLT: i32 = 16;
 const SIGPWR: i32 = 30;
 
 impl OnSignal {
-    pub(crate) fn new(mut first: impl FnMut() + Send + 'static) -> Result<Self, String> {
+    pub(crate) fn new(first: impl FnMut() + Send + 'static) -> Result<Self, String> {
+        let signals = Self::before(PartOf::default())?;
+        signals.end_by(first);
+        Ok(signals)
+    }
+
+    /// The same before there is what a signal ends: until [`end_by`](Self::end_by) says how, the first signal ends the process. A session
+    /// that begins later is never without.
+    ///
+    /// The process may be a part of another one: then the end of that one is such a signal, and those after the first change nothing. A
+    /// terminal sends its signal to a part and to its owner, which asks the part in its turn; and whoever cannot wait ends the owner.
+    pub(crate) fn before(part: PartOf) -> Result<Self, String> {
         taut_io::ignore_signals_of_io().map_err(|error| format!("signals: {error}"))?;
         let signals = Signals::new(ASKED.iter().chain(&OTHERS));
         let mut signals = signals.map_err(|error| format!("signals: {error}"))?;
@@ -123,21 +142,35 @@ impl OnSignal {
         for signal in REAL_TIME {
             let _ = handle.add_signal(signal);
         }
+        let ends = Arc::new(Mutex::new(None::<Ends>));
+        let known = Arc::clone(&ends);
         let work = move || {
             for (count, signal) in signals.forever().enumerate() {
                 last_stop::stop(StopCause::Host);
-                if count > 0 {
+                match lock(&known).as_mut() {
+                    Some(end) if count == 0 => end(),
+                    Some(_) if part.is_part() => {}
                     // Whoever asks twice does not want to wait for a goodbye.
-                    crate::terminal::restore();
-                    std::process::exit(128 + signal);
+                    _ => {
+                        crate::terminal::restore();
+                        std::process::exit(128 + signal);
+                    }
                 }
-                first();
             }
         };
-        let thread = std::thread::Builder::new().name("taut signals".to_owned()).spawn(work);
-        thread.map_err(|error| format!("a thread: {error}"))?;
-        Ok(Self(handle))
+        spawn_unprivileged("taut signals", || (), work).map_err(|error| format!("a thread: {error}"))?;
+        part.ends_with_owner().map_err(|error| format!("the process that this is a part of: {error}"))?;
+        Ok(Self { handle, ends })
     }
+
+    /// What the first signal does from now on, in place of ending the process. It waits for no longer than a moment.
+    pub(crate) fn end_by(&self, end: impl FnMut() + Send + 'static) {
+        *lock(&self.ends) = Some(Box::new(end));
+    }
+}
+
+fn lock(ends: &Mutex<Option<Ends>>) -> MutexGuard<'_, Option<Ends>> {
+    ends.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Asks until it is taken, 200 ms at most: a session that is busy takes it a moment later.
@@ -152,7 +185,7 @@ pub(crate) fn insist(mut ask: impl FnMut() -> bool) {
 
 impl Drop for OnSignal {
     fn drop(&mut self) {
-        self.0.close();
+        self.handle.close();
     }
 }
 

@@ -45,6 +45,8 @@ mod metrics;
 #[cfg(feature = "sockets")]
 mod operator;
 #[cfg(feature = "sockets")]
+mod part;
+#[cfg(feature = "sockets")]
 mod paths;
 mod plan;
 #[cfg(feature = "sockets")]

@@ -5,6 +5,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
 use clap::Args;
@@ -21,6 +22,7 @@ use taut_transport::identity::{Fingerprint, Trust};
 use crate::diagnostics::{Log, Traces};
 use crate::host::{self, Begun, OnSignal, Scheduling, Session, json_line};
 use crate::identity::Plaintext;
+use crate::part::PartOf;
 use crate::paths::{self, Paths};
 use crate::streams::print;
 use crate::{Ended, last_stop};
@@ -171,9 +173,15 @@ pub(crate) fn run(arguments: &Arguments) -> Ended {
         .strictly_in_time(arguments.paths.strictly_in_time());
     let (driver_config, period, local) = (arguments.driver(), arguments.every, ends.local);
     let kept = endpoint.capabilities();
+    let signals = Arc::new(OnSignal::before(PartOf::default())?);
+    let signalled = Arc::clone(&signals);
     let work = move |begun: Begun<Remote<ProxyMachine>>, notes: SyncSender<(Time, ProxyNote)>| {
         let driver = Driver::new(driver_config).map_err(|error| error.to_string())?.with_clock(clock);
-        let started = |remote| begun.tell(Ok(remote));
+        let started = |remote: Remote<ProxyMachine>| {
+            let closing = remote.clone();
+            signalled.end_by(move || host::insist(|| closing.send(ProxyCommand::Close)));
+            begun.tell(Ok(remote));
+        };
         // Who listens too slowly misses some.
         let tell = &mut |at, note| drop(notes.try_send((at, note)));
         proxy(driver, &endpoint, local, config, Some(period), started, tell)
@@ -181,8 +189,6 @@ pub(crate) fn run(arguments: &Arguments) -> Ended {
     };
     let session = Session::start(arguments.scheduling, kept, work)?;
     let session = session.map_err(|ended| ended.err().unwrap_or_else(|| "it ended at once".to_owned()))?;
-    let remote = session.remote.clone();
-    let _signals = OnSignal::new(move || host::insist(|| remote.send(ProxyCommand::Close)))?;
     let out = Output { json: arguments.json };
     out.listening(clock.now(), address, arguments.transport, fingerprint, far);
     for (at, note) in &session.notes {

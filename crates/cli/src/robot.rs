@@ -33,6 +33,7 @@ use crate::host::{self, Begun, OnSignal, Scheduling, Session, every, json_line};
 use crate::identity::Plaintext;
 use crate::law::LawArguments;
 use crate::metrics::Metrics;
+use crate::part::PartOf;
 use crate::paths::{self, Paths};
 use crate::probe::Beside;
 use crate::record::Record;
@@ -164,6 +165,8 @@ pub(crate) struct Arguments {
     traces: Traces,
     #[command(flatten)]
     scheduling: Scheduling,
+    #[command(flatten)]
+    part: PartOf,
 }
 
 /// Argument `--codec`.
@@ -393,11 +396,16 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
     // Armed last: what fails before leaves it alone.
     let watchdogs = arguments.watchdogs()?;
     let buttons = arguments.commands.then_some(arguments.button_heartbeat);
+    // Before anybody can move it.
+    let signals = Arc::new(OnSignal::before(arguments.part)?);
+    let signalled = Arc::clone(&signals);
     let (busy, recording) = (Arc::clone(&has_operator), recorded.clone());
     let mut events = Output::new(true, channels.clone());
     let work = move |begun: Begun<Remote<Machine>>, notes: SyncSender<(Time, Told<RobotNote>)>| {
         let driver = Driver::new(driver_config).map_err(|error| error.to_string())?.with_clock(clock);
         let started = |remote: Remote<Machine>| {
+            let closing = remote.clone();
+            signalled.end_by(move || host::insist(|| closing.send(RobotCommand::Close)));
             let button = buttons.map(|heartbeat| button::listen(&COMMANDS, heartbeat, remote.clone(), None));
             let cameras = cameras.into_iter().try_for_each(|camera| {
                 let remote = remote.clone();
@@ -436,8 +444,6 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
         serve(driver, &endpoint, config, device, started, tell).map_err(|error| error.to_string())
     };
     let session = Session::start(arguments.scheduling, capabilities, work)?.map_err(ended_early)?;
-    let remote = session.remote.clone();
-    let _signals = OnSignal::new(move || host::insist(|| remote.send(RobotCommand::Close)))?;
     let remote = session.remote.clone();
     let watching = watchdogs.start(move || remote.turns())?;
     let mut out = Output::new(arguments.json, channels);

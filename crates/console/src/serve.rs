@@ -9,7 +9,7 @@ use serde_json::json;
 use taut_agent::Alarm;
 use taut_core::{Duration, Time};
 use taut_io::device::Pressed;
-use taut_io::{Clock, outrank, spawn_unprivileged};
+use taut_io::{Clock, fall_back, outrank, spawn_unprivileged};
 use taut_media::picture::Ask;
 use tungstenite::handshake::derive_accept_key;
 use tungstenite::protocol::{Message, Role, WebSocket, WebSocketConfig};
@@ -30,7 +30,8 @@ const CONNECTIONS: usize = 16;
 /// A page that looks on has a key picture so seldom, at most: it costs the others their rate.
 const KEYS: Duration = Duration::from_secs(1);
 
-/// Serves pages. What reads from them outranks the calling thread, which is the session's.
+/// Serves pages. What reads from them outranks the calling thread, which is the session's: who accepts them may ask for that, while the
+/// session may, and they inherit it.
 pub(crate) fn start(listener: TcpListener, shared: Arc<Shared>) -> io::Result<()> {
     let accept = move || {
         let open = Arc::new(AtomicUsize::new(0));
@@ -40,12 +41,16 @@ pub(crate) fn start(listener: TcpListener, shared: Arc<Shared>) -> io::Result<()
             }
             let (shared, one) = (shared.clone(), Open::new(&open));
             // Where there is no thread left, the page is closed.
-            let _ = spawn_unprivileged("taut console", outrank, move || {
-                let _ = serve(stream, &shared, one);
-            });
+            let _ = spawn_unprivileged(
+                "taut console",
+                || (),
+                move || {
+                    let _ = serve(stream, &shared, one);
+                },
+            );
         }
     };
-    spawn_unprivileged("taut console", || (), accept).map(drop)
+    spawn_unprivileged("taut console", outrank, accept).map(drop)
 }
 
 fn std(duration: Duration) -> std::time::Duration {
@@ -165,7 +170,8 @@ fn converse(stream: TcpStream, rest: Vec<u8>, shared: &Arc<Shared>) -> io::Resul
     let reading = Reading { stream: stream.try_clone()?, mailbox: mailbox.clone() };
     let mut reading = WebSocket::from_partially_read(reading, rest, Role::Server, Some(config));
     let sent = mailbox.clone();
-    spawn_unprivileged("taut console", || (), move || write_to(writing, &sent))?;
+    // Pictures go behind the session.
+    spawn_unprivileged("taut console", fall_back, move || write_to(writing, &sent))?;
     if let Some(page) = shared.enter(&mailbox) {
         // Whatever ends it, also a message that is none.
         while let Ok(message) = reading.read() {

@@ -76,6 +76,17 @@ impl PathTable {
         remotes.next().is_none().then_some(first)
     }
 
+    /// Is the peer there one that the machine knows: did it send there, and does it use the path?
+    pub fn knows(&self, path: PathId, uses: &dyn Fn(PathId) -> bool) -> bool {
+        self.entries.get(usize::from(path.0)).is_some_and(|entry| entry.answered) && uses(path)
+    }
+
+    /// The peers of `socket` that it knows.
+    pub fn known(&self, socket: usize, uses: &dyn Fn(PathId) -> bool) -> Vec<SocketAddr> {
+        let entries = self.entries.iter().enumerate().filter(|(_, entry)| entry.socket == socket);
+        entries.filter(|(index, _)| self.knows(id(*index), uses)).map(|(_, entry)| entry.remote).collect()
+    }
+
     /// The path of a datagram that arrived. One that is new takes a free place, or that of the one heard least recently among
     /// those that the machine does not use: first of those to which it never sent. `None` when there is none.
     pub fn heard(

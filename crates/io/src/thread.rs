@@ -195,6 +195,14 @@ pub fn outrank() {
     }
 }
 
+/// For a thread that one which [outranks](outrank) others has started, and that is not to: one priority below. To have less needs no
+/// privilege.
+pub fn fall_back() {
+    if let Some(priority) = fifo() {
+        let _ = set_fifo(priority.saturating_sub(1).max(1));
+    }
+}
+
 /// The calling thread's priority, where it runs under `SCHED_FIFO`.
 fn fifo() -> Option<u8> {
     let mut priority: libc::c_int = 0;
@@ -238,6 +246,27 @@ mod tests {
         // From Linux 6.12 on a thread has a slice of its own.
         if given_back.runtime > 0 {
             assert_eq!(inherited.runtime, 100_000);
+        }
+    }
+
+    #[test]
+    fn who_outranks_its_starter_starts_others_that_do_not() {
+        let ranks = std::thread::spawn(|| {
+            set_fifo(5).ok()?;
+            let above = || {
+                outrank();
+                let beside = std::thread::spawn(|| {
+                    let inherited = fifo();
+                    fall_back();
+                    (inherited, fifo())
+                });
+                (fifo(), beside.join().expect("nothing panics"))
+            };
+            Some(std::thread::spawn(above).join().expect("nothing panics"))
+        });
+        match ranks.join().expect("nothing panics") {
+            None => println!("skipped: SCHED_FIFO needs CAP_SYS_NICE"),
+            ranks => assert_eq!(ranks, Some((Some(6), (Some(6), Some(5))))),
         }
     }
 

@@ -276,13 +276,19 @@ impl<T: Conversation, P: RobotDevice> Robot<T, P> {
         self.failed = Some(failure);
     }
 
-    /// Somebody resumed: the device may move, unless it cannot, or is being stopped at this moment.
-    fn enable(&mut self, now: Time) {
+    /// Somebody resumed: the device may move, unless it cannot, or is being stopped at this moment. May it?
+    fn enable(&mut self, now: Time) -> bool {
         // What it said until now is of the motion before.
         let lasting = self.device.0.failure().filter(DeviceFailure::is_lasting);
         match lasting.map_or_else(|| self.device.0.enable(), Err) {
-            Ok(()) => self.failed = None,
-            Err(failure) => self.device_failed(now, failure),
+            Ok(()) => {
+                self.failed = None;
+                true
+            }
+            Err(failure) => {
+                self.device_failed(now, failure);
+                false
+            }
         }
     }
 
@@ -327,7 +333,8 @@ impl<T: Conversation, P: RobotDevice> Robot<T, P> {
                 let silence = self.applied.take().map(|applied| now.saturating_since(applied));
                 return Some(RobotNote::Stopped { why, silence, position: self.position });
             }
-            RobotEvent::Enabled => self.enable(now),
+            // Nobody is told that a robot moves whose device does not, but what is wrong with it.
+            RobotEvent::Enabled if !self.enable(now) => return self.notes.pop_front(),
             RobotEvent::Keep { number, latch } => {
                 return Some(RobotNote::Keep { number, life: RobotLife { ended: false, latch } });
             }

@@ -3,7 +3,7 @@
 use taut_agent::{
     Alarm, DeviceFailure, OperatorCommand, OperatorNote, ResumePolicy, RobotCommand, RobotNote, Trouble,
 };
-use taut_session::{RobotState, StopCause};
+use taut_session::{RobotEvent, RobotState, StopCause};
 
 use crate::world::{MS, World};
 
@@ -137,6 +137,9 @@ fn a_device_that_cannot_move_does_not_and_says_why() {
     world.run(300);
     assert_eq!(world.robot.session().cause(), StopCause::Device);
     assert!(world.arm.with(|arm| arm.applied == 0));
+    // Nor did it say for an instant that it moves.
+    let moves = |note: &RobotNote| matches!(note, RobotNote::Event(RobotEvent::Enabled));
+    assert!(!world.robot_told.iter().any(moves), "{:?}", world.robot_told);
     assert!(
         world.robot_told.iter().any(|note| matches!(note, RobotNote::DeviceFailed(DeviceFailure::Ended(_))))
     );

@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
 use clap::{Args, ValueEnum};
@@ -35,6 +36,7 @@ use crate::input::{Device, Input};
 use crate::law::LawArguments;
 use crate::lines::{Opened, Shown};
 use crate::metrics::Metrics;
+use crate::part::PartOf;
 use crate::paths::{self, Paths};
 use crate::record::{Record, Recorded};
 use crate::robot::{Coding, parse_codec, parse_congestion};
@@ -158,6 +160,8 @@ pub(crate) struct Arguments {
     traces: Traces,
     #[command(flatten)]
     scheduling: Scheduling,
+    #[command(flatten)]
+    part: PartOf,
 }
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
@@ -482,9 +486,13 @@ pub(crate) fn run(arguments: &Arguments, steered: Option<Steered>) -> Ended {
         None => config,
     };
     let (recording, mut events, declared) = (recorded.clone(), Output::new(true), channels.clone());
+    let signals = Arc::new(OnSignal::before(arguments.part)?);
+    let signalled = Arc::clone(&signals);
     let work = move |begun: Begun<Remote<Machine>>, notes: SyncSender<(Time, Note)>| {
         let driver = Driver::new(driver_config)?.with_clock(clock);
         let started = |remote: Remote<Machine>| {
+            let closing = remote.clone();
+            signalled.end_by(move || host::insist(|| closing.send(OperatorCommand::Close)));
             let presser = remote.clone();
             pressed.connect(move |pressed| press(&presser, pressed, shown.as_ref()));
             let button = buttons.map(|heartbeat| button::listen(&COMMANDS, heartbeat, remote.clone(), taker));
@@ -542,8 +550,6 @@ pub(crate) fn run(arguments: &Arguments, steered: Option<Steered>) -> Ended {
             _ = remote.send(OperatorCommand::Send { channel, created: Some(created), payload });
         })?;
     }
-    let closing = session.remote.clone();
-    let _signals = OnSignal::new(move || host::insist(|| closing.send(OperatorCommand::Close)))?;
     let ended = if let Some(presses) = presses {
         tui::show(session, arguments, clock, presses)?
     } else {

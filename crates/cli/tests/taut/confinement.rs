@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
+use std::net::TcpStream;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -237,18 +238,17 @@ fn a_session_keeps_no_privilege_that_it_needs_no_more() {
 }
 
 /// The real-time priority of each thread of a process, by its name (proc(5): the fields after the name are counted from 3).
-fn priorities(pid: u32) -> BTreeMap<String, u32> {
+fn priorities(pid: u32) -> BTreeMap<String, Vec<u32>> {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).unwrap();
-    let stat =
-        |task: io::Result<fs::DirEntry>| fs::read_to_string(task.unwrap().path().join("stat")).unwrap();
-    tasks
-        .map(stat)
-        .map(|stat| {
-            let (name, fields) = (stat.find('(').unwrap() + 1, stat.rfind(')').unwrap());
-            let priority = stat[fields + 2..].split(' ').nth(40 - 3).unwrap().parse().unwrap();
-            (stat[name..fields].to_owned(), priority)
-        })
-        .collect()
+    // One that has ended has none.
+    let stat = |task: io::Result<fs::DirEntry>| fs::read_to_string(task.unwrap().path().join("stat")).ok();
+    let mut priorities = BTreeMap::<String, Vec<u32>>::new();
+    for stat in tasks.filter_map(stat) {
+        let (name, fields) = (stat.find('(').unwrap() + 1, stat.rfind(')').unwrap());
+        let priority = stat[fields + 2..].split(' ').nth(40 - 3).unwrap().parse().unwrap();
+        priorities.entry(stat[name..fields].to_owned()).or_default().push(priority);
+    }
+    priorities
 }
 
 #[test]
@@ -258,10 +258,35 @@ fn the_button_outranks_its_session_as_it_must_where_that_never_lets_go_of_its_pr
     let mut robot = Running::start(world.command(robot));
     robot.wait_for("listening");
     let has = priorities(robot.pid());
-    if has["taut session"] == 0 {
+    if has["taut session"] == [0] {
         return println!("skipped: SCHED_FIFO needs CAP_SYS_NICE");
     }
-    assert_eq!((has["taut session"], has["taut button"]), (7, 8), "{has:?}");
+    assert_eq!((&has["taut session"], &has["taut button"]), (&vec![7], &vec![8]), "{has:?}");
+}
+
+#[test]
+fn what_reads_a_stop_from_a_page_outranks_its_session() {
+    let world = World::new("console-outranks");
+    let robot = "robot --listen 127.0.0.1:0 --plaintext --transport udp --json";
+    let mut robot = Running::start(world.command(robot));
+    let address = robot.wait_for("listening")["address"].as_str().unwrap().to_owned();
+    let console = format!("console --connect {address} --plaintext --transport udp --json --port 0 --fifo 7");
+    let mut console = Running::start(world.command(&console));
+    let url = console.wait_for("console")["url"].as_str().unwrap().to_owned();
+    if priorities(console.pid())["taut session"] == [0] {
+        return println!("skipped: SCHED_FIFO needs CAP_SYS_NICE");
+    }
+    let host = url.trim_start_matches("http://").split('/').next().unwrap();
+    let has = loop {
+        // Its thread waits for what it asks, for a second at most.
+        let _page = TcpStream::connect(host).unwrap();
+        let has = priorities(console.pid());
+        if has["taut console"].len() > 1 {
+            break has;
+        }
+    };
+    assert_eq!(has["taut session"], [7], "{has:?}");
+    assert!(has["taut console"].iter().all(|priority| *priority == 8), "{has:?}");
 }
 
 #[test]

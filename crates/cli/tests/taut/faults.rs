@@ -406,3 +406,31 @@ fn a_service_manager_is_told_of_start_turns_and_end() {
         assert_eq!(last, "STOPPING=1");
     }
 }
+
+/// The signals of a process that are not left to their default, as a mask: bit 0 is signal 1 (proc_pid_status(5)).
+fn handled(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let mask = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+        u64::from_str_radix(line.trim(), 16).unwrap()
+    };
+    mask("SigCgt:") | mask("SigIgn:")
+}
+
+#[test]
+fn no_session_begins_before_signals_stop_it() {
+    let _beside = beside_others();
+    // SIGTERM, SIGPIPE, SIGTSTP, and one of real time.
+    let needed = [15, 13, 20, 40].iter().fold(0, |mask, signal| mask | 1 << (signal - 1));
+    let begins = |pid: u32| {
+        let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().map_while(Result::ok);
+        let mut names = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("comm")).ok());
+        names.any(|name| name.trim() == "taut session")
+    };
+    for time in 0..10 {
+        let scene = Scene::robot(&format!("begins-{time}"), "", |_| {});
+        while !begins(scene.robot.pid()) {}
+        let handled = handled(scene.robot.pid());
+        assert_eq!(handled & needed, needed, "{time}: {handled:x}");
+    }
+}

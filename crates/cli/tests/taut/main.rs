@@ -41,6 +41,8 @@ mod law;
 #[cfg(test)]
 mod map;
 #[cfg(test)]
+mod parts;
+#[cfg(test)]
 mod probe;
 #[cfg(test)]
 mod proxy;

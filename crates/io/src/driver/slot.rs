@@ -89,6 +89,8 @@ impl<M: Machine> Slot<M> {
         self.new = false;
         self.machine.handle_timeout(now);
         self.pump(clock, tell);
+        let machine = &self.machine;
+        self.port.guard(now, &|path| machine.uses_path(path));
     }
 
     pub(super) fn command(&mut self, now: Time, command: M::Command) {

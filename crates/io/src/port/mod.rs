@@ -1,6 +1,7 @@
 //! What a machine's datagrams leave and arrive through.
 
 mod dccp;
+mod guard;
 mod socket;
 mod udp;
 
@@ -187,6 +188,13 @@ impl Port {
             Self::Udp(port) => port.receive(socket, clock, uses, buffers),
             Self::Dccp(port) => port.receive(clock, uses, buffers),
             Self::Descriptor(_) => {}
+        }
+    }
+
+    /// Time has passed: does a flood begin, or end?
+    pub(crate) fn guard(&mut self, now: Time, uses: &dyn Fn(PathId) -> bool) {
+        if let Self::Udp(port) = self {
+            port.guard(now, uses);
         }
     }
 

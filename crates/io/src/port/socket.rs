@@ -12,6 +12,7 @@ use socket2::SockRef;
 use taut_core::Time;
 
 use super::PortError;
+use super::guard::Guard;
 use super::udp::{Batch, UdpPortConfig};
 
 #[derive(Debug)]
@@ -30,6 +31,7 @@ pub(super) struct Socket {
     pub(super) expected: usize,
     /// When datagrams were read last: what had arrived by then and is read now says that they do not come one by one.
     pub(super) read: Time,
+    pub(super) guard: Guard,
 }
 
 impl Socket {
@@ -61,6 +63,7 @@ impl Socket {
             class: 0,
             expected: 1,
             read: Time::ZERO,
+            guard: Guard::default(),
         })
     }
 

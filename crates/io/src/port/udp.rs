@@ -287,7 +287,7 @@ impl UdpPort {
         match received {
             Ok(count) => {
                 let (reading, stamped) = (clock.read(), self.config.kernel_stamps);
-                let mut first = reading.now;
+                let (mut first, mut strangers) = (reading.now, 0);
                 for (chunk, meta) in metas[..count].iter().enumerate() {
                     let at = match meta.timestamp.filter(|_| stamped) {
                         Some(stamp) => reading.at(WallTime::from_nanos(stamp.as_nanos() as u64)),
@@ -295,7 +295,12 @@ impl UdpPort {
                     };
                     first = first.min(at);
                     let local = meta.dst_ip.filter(|_| wildcard);
-                    if let Some(heard) = self.heard(index, at, meta, local, &uses) {
+                    let heard = self.heard(index, at, meta, local, &uses);
+                    let knows = |heard: PathHeard| self.paths.knows(heard.path, &uses);
+                    if !heard.is_some_and(knows) {
+                        strangers += datagrams(meta).1 as u64;
+                    }
+                    if let Some(heard) = heard {
                         self.take(at, meta, heard, chunk, buffers);
                     }
                 }
@@ -303,9 +308,19 @@ impl UdpPort {
                 let waited = !stamped || first < socket.read || count > 1;
                 socket.expected = if waited { ReceiveBuffers::COUNT } else { 1 };
                 (socket.read, buffers.read) = (reading.now, reading.now);
+                socket.guard.heard(strangers);
+                self.guard(reading.now, &uses);
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(_) => self.stats.receive_errors += 1,
+        }
+    }
+
+    pub(crate) fn guard(&mut self, now: Time, uses: &dyn Fn(PathId) -> bool) {
+        for (index, socket) in self.sockets.iter_mut().enumerate() {
+            if let Some(socket) = socket {
+                socket.guard.look(now, &socket.socket, || self.paths.known(index, uses));
+            }
         }
     }
 

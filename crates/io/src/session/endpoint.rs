@@ -120,6 +120,10 @@ pub enum EndpointError {
 
 /// Addresses that a port remembers; one that is not in use gives way to a newcomer.
 const PATHS: usize = 64;
+/// Bytes of `SO_SNDBUF` where paths share a socket; Linux takes twice as much, and no more than it allows (socket(7)). What is kept for a
+/// neighbour whose Ethernet address is looked for counts until that is given up, three seconds later, and for each it may be a quarter of it
+/// (`unres_qlen_bytes`, arp(7)): one that is gone filled the socket alone, and no path of it carried anything meanwhile.
+const SHARED_SEND_BUFFER: usize = 425_984;
 
 impl Endpoint {
     /// The robot's end, at `address`.
@@ -275,7 +279,14 @@ impl Endpoint {
     fn port_config(&self) -> UdpPortConfig {
         // A session judges by the clock when it looks: what waited in the socket while this host stood still has aged there.
         let config = UdpPortConfig::new().paths(PATHS).kernel_stamps(false);
+        let config = if self.shares_a_socket() { config.send_buffer(SHARED_SEND_BUFFER) } else { config };
         self.receive_buffer.map_or(config, |bytes| config.receive_buffer(bytes))
+    }
+
+    /// Do several paths begin at one socket? Those of an operator have one each.
+    fn shares_a_socket(&self) -> bool {
+        matches!(self.transport, TransportConfig::Stack(StackSpec::Mtip(_) | StackSpec::Mpquic(_)))
+            && matches!(self.socket, Socket::Datagrams(_))
     }
 
     /// Which transport.

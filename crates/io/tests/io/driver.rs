@@ -301,6 +301,52 @@ fn a_hundred_sessions_share_a_thread() {
 }
 
 #[test]
+fn strangers_who_flood_a_socket_leave_room_for_its_peer() {
+    let ((peer, of_peer), (stranger, _), (socket, at)) = (loopback(), loopback(), loopback());
+    let mut driver = driver();
+    let port = UdpPort::new(socket, UdpPortConfig::new()).unwrap().to(of_peer);
+    let id = driver.add(Mirror::waking(Duration::from_millis(5)), port).unwrap();
+    let send = |from: &UdpSocket, count| (0..count).for_each(|_| drop(from.send_to(&[7; 40], at)));
+    let turn = |driver: &mut Driver<Mirror>| {
+        let (until, mut of_peer) = (driver.clock().now() + Duration::from_millis(5), 0);
+        while driver.clock().now() < until {
+            let count =
+                |_, told| of_peer += u32::from(matches!(told, Told::Datagram { path: PathId(0), .. }));
+            driver.turn(until, &mut { count }).unwrap();
+        }
+        of_peer
+    };
+    // Forty thousand a second, for several periods in which that is noticed.
+    for _ in 0..60 {
+        send(&stranger, 200);
+        turn(&mut driver);
+    }
+    // More than twenty buffers of strangers', before its thread comes to run.
+    send(&stranger, 2_000);
+    send(&peer, 100);
+    let mut heard = 0;
+    for _ in 0..400 {
+        heard += turn(&mut driver);
+        if heard == 100 {
+            break;
+        }
+    }
+    assert_eq!(heard, 100, "{:?}", driver.port_stats(id));
+    // Once it is over anybody is heard.
+    (0..100).for_each(|_| _ = turn(&mut driver));
+    let received = |driver: &Driver<Mirror>| driver.port_stats(id).unwrap().datagrams_received;
+    let before = received(&driver);
+    send(&stranger, 100);
+    for _ in 0..400 {
+        turn(&mut driver);
+        if received(&driver) == before + 100 {
+            return;
+        }
+    }
+    panic!("{} of 100", received(&driver) - before);
+}
+
+#[test]
 fn errors_of_one_socket_are_counted_and_end_nothing() {
     let mut driver = driver();
     let (client, _) = loopback();

@@ -1,24 +1,24 @@
 //! Sessions over interfaces that come and go, in namespaces of their own.
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration as StdDuration, Instant};
 
 use taut_agent::{OperatorNote, OperatorSettings, Playback, Progress, ResumePolicy, RobotCommand};
-use taut_core::{Duration, PathId};
+use taut_core::{Duration, PathId, Transmit};
 use taut_io::session::{
     Credentials, Endpoint, EndpointError, OperateConfig, OperateError, PathMissing, PathSpec, Remote,
     RobotMachine, StackSpec, Told, TransportConfig, TransportKind, operate, os_identity, serve,
 };
-use taut_io::{Clock, Driver, DriverConfig};
+use taut_io::{Clock, Driver, DriverConfig, Port, UdpPort, UdpPortConfig};
 use taut_netlab::Namespace;
 use taut_session::{OperatorConfig, OperatorEvent, RobotConfig, State};
 use taut_transport::identity::Trust;
 use taut_transport::mtip::{MtipConfig, Policy};
 use taut_transport::quic::{PathUse, QuicConfig};
 
-use crate::machines::{Rock, namespaces};
+use crate::machines::{Mirror, Rock, namespaces, turn_until};
 
 /// An operator's host with the interfaces wwan0, wwan1, …, each of which leads to a robot's host of one address.
 struct Hosts {
@@ -222,6 +222,31 @@ fn a_session_outlives_every_interface_but_one_at_a_time() {
         });
         Some(outcome)
     });
+}
+
+#[test]
+fn what_waits_for_neighbours_that_are_gone_holds_up_no_other_path_of_a_robot() {
+    let Some([robot, operator]) = namespaces() else { return };
+    Namespace::join((&robot, "v0", "10.96.0.1/24"), (&operator, "v0", "10.96.0.2/24")).unwrap();
+    let server = operator.run(|| UdpSocket::bind("10.96.0.2:7")).unwrap().unwrap();
+    let Over(transport) = Policy::All.into();
+    let at = "10.96.0.1:4433".parse().unwrap();
+    let identity = os_identity();
+    let known = Credentials { trust: Trust::only(identity.fingerprint()), identity };
+    let open = || Endpoint::listen(transport, at, Some(known), &Clock::start()).unwrap().open().unwrap().1;
+    let Port::Udp(mut port) = robot.run(open).unwrap() else { panic!("it speaks over UDP") };
+    let paths =
+        ["10.96.0.77:7", "10.96.0.78:7", "10.96.0.2:7"].map(|to| port.add_path(0, to.parse().unwrap()));
+    let mut driver = Driver::new(DriverConfig::new()).unwrap();
+    let from = driver.add(Mirror::default(), port).unwrap();
+    // As many as a second of a session has. The last path is there.
+    for path in paths {
+        let transmit = Transmit { path: path.unwrap(), ..Transmit::default() };
+        (0..500).for_each(|n| driver.command(from, (transmit, vec![0; 64 + n % 2])));
+    }
+    let to = driver.add(Mirror::default(), UdpPort::new(server, UdpPortConfig::new()).unwrap()).unwrap();
+    turn_until(&mut driver, |events| events.iter().filter(|(machine, _)| *machine == to).count() >= 100);
+    assert_eq!(driver.port_stats(from).unwrap().blocked, 0);
 }
 
 fn comes_back_with_the_first_path(over: impl Into<Over>) {

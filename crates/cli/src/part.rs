@@ -1,0 +1,103 @@
+//! Processes of one command, such as the robot and the operator of `taut demo`: parts, which end with their owner, whatever ends it.
+
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+
+use clap::Args;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::retry_on_intr;
+use rustix::process::{Pid, PidfdFlags, Signal, getpid, getppid, kill_process, pidfd_open};
+use taut_core::{Duration, Time};
+use taut_io::{Clock, spawn_unprivileged};
+use taut_session::StopCause;
+
+use crate::{last_stop, terminal};
+
+/// A process of this command. It is asked to end when this is dropped; and when this process is killed it ends by itself.
+pub(crate) struct Part(pub(crate) Child);
+
+impl Part {
+    /// `taut` with these arguments, the first of which names a command that has [`PartOf`] among its own. With the terminal: it reads
+    /// the keys, so that it gets the signals of the terminal as well, at the same time as this process. Another part gets none.
+    pub(crate) fn start(
+        arguments: &[&str],
+        stdout: Stdio,
+        stdin: Stdio,
+        has_terminal: bool,
+    ) -> Result<Self, String> {
+        let taut = std::env::current_exe().map_err(|error| error.to_string())?;
+        let mut command = Command::new(taut);
+        command.args(arguments).args(["--part-of", &std::process::id().to_string()]);
+        command.stdout(stdout).stdin(stdin);
+        if !has_terminal {
+            command.process_group(0);
+        }
+        command.spawn().map(Self).map_err(|error| format!("taut {}: {error}", arguments[0]))
+    }
+
+    pub(crate) fn pid(&self) -> Pid {
+        Pid::from_child(&self.0)
+    }
+
+    pub(crate) fn end(&self) {
+        // One that has ended is not hit: it was not waited for.
+        let _ = kill_process(self.pid(), Signal::TERM);
+    }
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        self.end();
+        let _ = self.0.wait();
+    }
+}
+
+/// Says of a command that it is a part, and of which process.
+#[derive(Args, Clone, Copy, Debug, Default)]
+pub(crate) struct PartOf {
+    /// The process that started this one as a part of itself
+    #[arg(long, hide = true, value_name = "PID", value_parser = clap::value_parser!(i32).range(1..))]
+    part_of: Option<i32>,
+}
+
+/// A part whose owner is gone ends in order within so long, which is more than a session's goodbye takes, or at once then.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+impl PartOf {
+    /// Whoever asks a part to end asks its owner as well, so that it may be asked twice by one wish.
+    pub(crate) const fn is_part(self) -> bool {
+        self.part_of.is_some()
+    }
+
+    /// From now on `SIGTERM` comes when the owner has ended, whatever ended it, and an end that nothing holds up a while later.
+    ///
+    /// # Errors
+    /// When the owner cannot be watched.
+    pub(crate) fn ends_with_owner(self) -> io::Result<()> {
+        let Some(owner) = self.part_of.and_then(Pid::from_raw) else { return Ok(()) };
+        let watched = pidfd_open(owner, PidfdFlags::empty());
+        // Its number may be another's by now; as long as it is the parent it is not.
+        let watched = if getppid() == Some(owner) { Some(watched?) } else { None };
+        let work = move || {
+            if let Some(watched) = watched {
+                // It is readable when the process has ended (pidfd_open(2)), and was not waited for too.
+                let _ = retry_on_intr(|| poll(&mut [PollFd::new(&watched, PollFlags::IN)], None));
+            }
+            let _ = kill_process(getpid(), Signal::TERM);
+            wait(PATIENCE);
+            last_stop::stop(StopCause::Host);
+            terminal::restore();
+            std::process::exit(1);
+        };
+        spawn_unprivileged("taut owner", || (), work).map(drop)
+    }
+}
+
+/// Parking may end early.
+fn wait(patience: Duration) {
+    let clock = Clock::start();
+    while let left @ 1.. = patience.saturating_sub(clock.now() - Time::ZERO).as_nanos() {
+        std::thread::park_timeout(std::time::Duration::from_nanos(left));
+    }
+}
