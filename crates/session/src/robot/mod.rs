@@ -196,7 +196,7 @@ impl<T: Transport> Robot<T> {
     /// When there is no operator, when a number is not finite, or when it is too old already.
     pub fn send_feedback(&mut self, now: Time, state: State) -> Result<u64, StateError> {
         self.check(now);
-        let state = State { created: state.created.min(now), ..state };
+        let state = State { created: state.created.min(now), ..state }.of_end(self.config.turns);
         if !state.is_finite() {
             self.feedback_drops.add(DropCause::NotFinite);
             return Err(StateError::NotFinite);
