@@ -30,7 +30,7 @@ use crate::diagnostics;
 use crate::observer::Eye;
 use crate::{
     Alarm, Conversation, DeviceMessage, GOODBYE, MOST_MESSAGES, Observed, OperatorDevice, SessionObserver,
-    Watched,
+    Trouble, Watched,
 };
 
 /// An operator, the device in its hand, and a clock that asks the device at a rate: sans-IO, over any transport.
@@ -328,6 +328,7 @@ impl<T: Conversation, D: OperatorDevice> Operator<T, D> {
             OperatorEvent::EmergencyStopped { kept, .. } => self.keep(!kept),
             OperatorEvent::WasReset => self.keep(false),
             OperatorEvent::FeedbackLost => self.let_go(),
+            OperatorEvent::Incompatible(error) => self.connecting.refused(Trouble::Ended(error.to_string())),
             OperatorEvent::Channel(ChannelEvent::Opened { .. }) => {
                 self.next_exchange.get_or_insert(now);
             }
@@ -400,7 +401,11 @@ impl<T: Conversation, D: OperatorDevice> Operator<T, D> {
         match self.connecting.poll(now, || transport.trouble())? {
             Step::Reconnect => Some(OperatorNote::Reconnect),
             Step::GiveUp { was_connected } => {
-                let trouble = transport.trouble();
+                let trouble = self.connecting.why(transport.trouble());
+                if self.connecting.is_refused() {
+                    // It does not wait for this end.
+                    self.session.close(now);
+                }
                 let why = if was_connected { EndedBy::Lost(trouble) } else { EndedBy::NotConnected(trouble) };
                 let progress = self.progress(now);
                 self.closing = Some(Closing { until: now, progress: None });
