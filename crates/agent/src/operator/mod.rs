@@ -60,6 +60,7 @@ pub struct Operator<T, D: OperatorDevice> {
     /// Where the robot is, and what it feels while that is fresh.
     robot_position: [f32; 3],
     robot_force: Option<[f32; 3]>,
+    robot_torque: Option<[f32; 3]>,
     /// Of the records that were given out.
     kept: u64,
     /// Not told yet.
@@ -105,6 +106,7 @@ impl<T: Conversation, D: OperatorDevice> Operator<T, D> {
             held_until: Time::ZERO,
             robot_position: [0.0; 3],
             robot_force: None,
+            robot_torque: None,
             kept: 0,
             notes: VecDeque::new(),
             closing: None,
@@ -178,6 +180,7 @@ impl<T: Conversation, D: OperatorDevice> Operator<T, D> {
             stale: self.sampler.stale,
             robot_position: self.robot_position,
             robot_force: self.robot_force,
+            robot_torque: self.robot_torque,
             choices: self.transport().choices(),
             copies: self.transport().copies(),
         }
@@ -199,7 +202,7 @@ impl<T: Conversation, D: OperatorDevice> Operator<T, D> {
 
     /// Nothing fresh is known of the robot.
     fn let_go(&mut self) {
-        self.robot_force = None;
+        (self.robot_force, self.robot_torque) = (None, None);
         self.device.0.lost();
     }
 
@@ -320,6 +323,7 @@ impl<T: Conversation, D: OperatorDevice> Operator<T, D> {
             OperatorEvent::Feedback { state, .. } => {
                 self.robot_position = state.position;
                 self.robot_force = Some(state.force);
+                self.robot_torque = state.turning.map(|turning| turning.torque);
                 self.device.0.feel(now, &state);
                 return None;
             }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::{Value, json};
 use taut_core::Duration;
-use taut_session::{Channel, ChannelId, Direction, Encoding, State, Verdict};
+use taut_session::{Channel, ChannelId, Direction, Encoding, State, Turning, Verdict};
 
 /// A message's content.
 #[derive(Clone, Debug)]
@@ -60,9 +60,37 @@ struct StateMessage {
     force_x_n: f32,
     force_y_n: f32,
     force_z_n: f32,
+    /// Where it is told.
+    #[serde(flatten)]
+    turning: Option<TurningMessage>,
     gripper: u16,
     enabling: bool,
     locked: bool,
+}
+
+#[derive(Serialize)]
+struct TurningMessage {
+    angular_velocity_x_rad_s: f32,
+    angular_velocity_y_rad_s: f32,
+    angular_velocity_z_rad_s: f32,
+    torque_x_nm: f32,
+    torque_y_nm: f32,
+    torque_z_nm: f32,
+}
+
+impl TurningMessage {
+    const fn new(turning: &Turning) -> Self {
+        let [angular_velocity_x_rad_s, angular_velocity_y_rad_s, angular_velocity_z_rad_s] = turning.velocity;
+        let [torque_x_nm, torque_y_nm, torque_z_nm] = turning.torque;
+        Self {
+            angular_velocity_x_rad_s,
+            angular_velocity_y_rad_s,
+            angular_velocity_z_rad_s,
+            torque_x_nm,
+            torque_y_nm,
+            torque_z_nm,
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -131,6 +159,7 @@ fn state_message(state: &State, sequence: u64, age: Duration) -> StateMessage {
         force_x_n,
         force_y_n,
         force_z_n,
+        turning: state.turning.as_ref().map(TurningMessage::new),
         gripper: state.gripper,
         enabling: state.enabling,
         locked: state.locked,
@@ -163,7 +192,8 @@ impl Topic {
             metadata: BTreeMap::new(),
         };
         let state = || {
-            let state = State::at(taut_core::Time::ZERO);
+            let turning = Some(Turning::default());
+            let state = State { turning, ..State::at(taut_core::Time::ZERO) };
             schema(&state_message(&state, 0, Duration::ZERO))
         };
         Some(match self {
