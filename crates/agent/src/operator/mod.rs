@@ -251,6 +251,7 @@ impl<T: Conversation, D: OperatorDevice> Operator<T, D> {
         }
         let state = sample.state;
         let state = State { created: now, enabling: self.is_held(now, state.enabling), ..state };
+        let state = self.session.told(state);
         // Why one is refused is in the counters.
         let taken = self.session.send_state(now, state);
         self.eye.show(now, Observed::Made(&state, taken));
