@@ -24,7 +24,15 @@ impl PyState {
     /// Made at this time.
     pub(crate) fn to_session(self, created: Time) -> taut_session::State {
         let taut::State {
-            position, orientation_wxyz, velocity, force, turning, gripper, locked, enabling, ..
+            position,
+            orientation_wxyz,
+            velocity,
+            force,
+            turning,
+            gripper,
+            locked,
+            enabling,
+            ..
         } = self.0;
         taut_session::State {
             position,

@@ -131,7 +131,8 @@ impl<T: Transport> Robot<T> {
             return self.handle_stranger(now, session);
         }
         if hello.turns != self.config.turns {
-            let ours = if self.config.turns { RefusalReason::Turns } else { RefusalReason::UnsupportedVersion };
+            let ours =
+                if self.config.turns { RefusalReason::Turns } else { RefusalReason::UnsupportedVersion };
             return self.handle_incompatible(now, Error::Turning { theirs: hello.turns }, session, ours);
         }
         if !known {
@@ -392,7 +393,8 @@ impl<T: Transport> Robot<T> {
             return Err(Verdict::RateLimited);
         }
         let state = State::from_wire(wire, now - age.likely).of_end(self.config.turns);
-        if self.config.turns && self.guard.is_apart(now, &state) && self.safety.pause(StopCause::TurnedApart) {
+        if self.config.turns && self.guard.is_apart(now, &state) && self.safety.pause(StopCause::TurnedApart)
+        {
             self.halt(now, StopCause::TurnedApart);
             return Err(Verdict::Stopped);
         }

@@ -16,10 +16,7 @@ fn world(operator: bool, robot: bool) -> World<taut_transport::udp::Udp, Log> {
 }
 
 fn turned(now: Time) -> State {
-    State {
-        turning: Some(Turning { velocity: [0.0, 0.5, 0.0], torque: [0.0, 0.0, 2.0] }),
-        ..State::at(now)
-    }
+    State { turning: Some(Turning { velocity: [0.0, 0.5, 0.0], torque: [0.0, 0.0, 2.0] }), ..State::at(now) }
 }
 
 #[test]
@@ -90,7 +87,8 @@ fn a_peer_of_before_is_told_the_version_that_tells_how_things_turn_and_its_refus
 
 #[test]
 fn a_robot_stops_when_hand_and_arm_are_more_than_a_quarter_turn_apart_and_moves_on_when_they_are_near() {
-    for (angle, stops) in [(1.5f32, false), (1.65, true), (3.1, true), (3.2, true), (4.6, true), (4.8, false)] {
+    for (angle, stops) in [(1.5f32, false), (1.65, true), (3.1, true), (3.2, true), (4.6, true), (4.8, false)]
+    {
         let mut world = world(true, true);
         world.start();
         world.sampling = None;

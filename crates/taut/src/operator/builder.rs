@@ -187,7 +187,10 @@ impl OperatorBuilder {
         }
         let torque = self.torque_limit.unwrap_or(0.5);
         if !(torque.is_finite() && torque >= 0.0) {
-            return Err(Error::invalid("torque_limit", format!("{torque} N·m is not a finite number from 0 up")));
+            return Err(Error::invalid(
+                "torque_limit",
+                format!("{torque} N·m is not a finite number from 0 up"),
+            ));
         }
         let rate = self.rate.unwrap_or(1_000);
         let settings =

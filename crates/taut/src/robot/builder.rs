@@ -235,7 +235,8 @@ impl RobotBuilder {
             return Err(Error::invalid("watchdog", format!("{watchdog:?} is not from 10 ms to 5 s")));
         }
         let period = period(self.rate.unwrap_or(1_000))?;
-        let mut session = RobotConfig::new().watchdog(ours(watchdog)).hold_to_run(self.hold_to_run).turns(self.turns);
+        let mut session =
+            RobotConfig::new().watchdog(ours(watchdog)).hold_to_run(self.hold_to_run).turns(self.turns);
         let (mut parts, mut ports, mut channels) = (Vec::new(), Ports::default(), Vec::new());
         session = session.limits(self.hand(&mut parts)?);
         for declared in std::mem::take(&mut self.channels) {

@@ -98,7 +98,10 @@ fn a_hand_that_turns_an_arm_against_a_stop_feels_its_torque_within_the_limit_of_
     until("it stops", || *wrist.stops.lock().unwrap() == [StopCause::TurnedApart]);
     until("the operator is told", || {
         let cause = StopCause::TurnedApart;
-        operator.events().try_recv().is_ok_and(|it| matches!(it, OperatorEvent::Robot { cause: why, .. } if why == cause))
+        operator
+            .events()
+            .try_recv()
+            .is_ok_and(|it| matches!(it, OperatorEvent::Robot { cause: why, .. } if why == cause))
     });
     *to.lock().unwrap() = 0.3;
     operator.resume();
@@ -118,9 +121,10 @@ fn ends_of_which_one_turns_have_no_session_and_say_what_to_do_and_the_next_opera
         let says = "have both ends do so (`turns`), or neither";
         assert!(matches!(&why, Error::NotConnected(why) if why.contains(says)), "{why}");
         until("the robot says it, too", || {
-            robot.events().try_recv().is_ok_and(
-                |it| matches!(&it, RobotEvent::Incompatible { why } if why.contains(says)),
-            )
+            robot
+                .events()
+                .try_recv()
+                .is_ok_and(|it| matches!(&it, RobotEvent::Incompatible { why } if why.contains(says)))
         });
         let next = operator(&robot, identity);
         let next = if turns { next.turns() } else { next }.start().unwrap();
