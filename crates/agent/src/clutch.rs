@@ -281,6 +281,18 @@ mod tests {
     }
 
     #[test]
+    fn a_robot_that_says_how_it_turns_is_told_how_fast_it_is_to_turn_and_any_other_is_not() {
+        for turning in [None, Some(Turning { velocity: [1.0; 3], torque: [2.0; 3] })] {
+            let mut clutch = Clutch::default();
+            clutch.feel(&State { turning, ..robot(0.0) });
+            let rate = Rate { angular: [0.0, 0.5, 0.0], ..Rate::default() };
+            let told = Turning { velocity: rate.angular, torque: [0.0; 3] };
+            assert_eq!(clutch.grip(&rate, MS).unwrap().turning, turning.map(|_| told));
+            assert_eq!(clutch.release().unwrap().turning, turning.map(|_| Turning::default()));
+        }
+    }
+
+    #[test]
     fn axes_are_those_of_the_base_or_of_the_hand_and_orientations_stay_units() {
         // A quarter turn about z: the hand's x is the base's y.
         let half = std::f32::consts::FRAC_1_SQRT_2;
