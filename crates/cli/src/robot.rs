@@ -379,11 +379,10 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
         speakers.into_iter().map(|speaker| speaker.start(clock)).collect::<Result<_, String>>()?;
     let (limits, turns) = (arguments.device_limits(), arguments.law.turns());
     let ready = arguments.robot.start(limits, &arguments.device_channels()?, seen, turns)?;
-    if ready.device.is_real()
-        && turns
-        && arguments.angular_velocity_limit.zip(arguments.torque_limit).is_none()
-    {
-        return Err("--turns does not turn what is not simulated here without --angular-velocity-limit and --torque-limit".to_owned().into());
+    let turn_limits = arguments.angular_velocity_limit.zip(arguments.torque_limit);
+    if turns && ready.device.is_real() && turn_limits.is_none() {
+        let why = "--turns does not turn what is not simulated here without --angular-velocity-limit and --torque-limit";
+        return Err(why.to_owned());
     }
     let ready = Ready {
         device: arguments.law.arm(ready.device, arguments.motion_limits()?, arguments.watchdog)?,
