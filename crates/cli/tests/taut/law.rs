@@ -8,9 +8,8 @@ use crate::sessions::{Running, beside_one, signal};
 use crate::world::World;
 
 /// A session of six seconds with a wall: the operator's summary, the most that it was told of what the robot feels along or about x, N or N·m, and all that the robot said.
-fn felt(name: &str, robot: &str, operator: &str, what: &str) -> (Value, f64, String) {
+fn felt(world: &World, robot: &str, operator: &str, what: &str) -> (Value, f64, String) {
     let _beside = beside_one();
-    let world = World::new(name);
     let mut robot = Running::start(world.command(&format!(
         "robot --listen 127.0.0.1:0 --plaintext --transport udp --state kept --watchdog 1s --robot sim:wall {robot} --json"
     )));
@@ -40,7 +39,7 @@ fn felt(name: &str, robot: &str, operator: &str, what: &str) -> (Value, f64, Str
 fn hand_and_arm_meet_a_wall_by_either_passive_law() {
     for law in ["wave", "tdpa"] {
         let law = format!("--law {law}");
-        let (operator, most, said) = felt(&law[6..], &law, &law, "robot_force_n");
+        let (operator, most, said) = felt(&World::new(&law[6..]), &law, &law, "robot_force_n");
         assert!(most > 0.2, "{law}: nothing is touched");
         assert!(operator["status"]["delivered"].as_u64() > Some(1_000), "{law}: {operator}");
         assert!(!said.contains("both ends need"), "{law}: {said}");
@@ -50,12 +49,19 @@ fn hand_and_arm_meet_a_wall_by_either_passive_law() {
 #[test]
 fn a_hand_turns_an_arm_against_a_stop_by_every_law_and_feels_its_torque() {
     for law in ["position_force", "position_position", "wave", "tdpa"] {
-        let name = format!("turns-{law}");
+        let world = World::new(&format!("turns-{law}"));
         let law = format!("--law {law} --turns");
-        let (operator, most, said) = felt(&name, &law, &law, "robot_torque_nm");
+        let records = format!("{law} --record turns.mcap");
+        let (operator, most, said) = felt(&world, &law, &records, "robot_torque_nm");
         assert!(most > 0.02, "{law}: nothing is touched");
         assert!(operator["status"]["delivered"].as_u64() > Some(1_000), "{law}: {operator}");
         assert!(!said.contains("both ends need") && !said.contains("turned_apart"), "{law}: {said}");
+        let recorded = world.good("trace info turns.mcap");
+        for column in
+            ["robot_state_torque_x", "operator_state_angular_velocity_x", "robot_state_orientation_w"]
+        {
+            assert!(recorded.contains(column), "{law}: {recorded}");
+        }
     }
 }
 
@@ -81,7 +87,7 @@ fn ends_of_which_one_turns_say_what_to_do_at_once() {
 
 #[test]
 fn ends_of_different_laws_do_not_move_together() {
-    let (operator, most, said) = felt("law-apart", "--law wave", "", "robot_force_n");
+    let (operator, most, said) = felt(&World::new("law-apart"), "--law wave", "", "robot_force_n");
     assert!(said.contains("both ends need the same"), "{said}");
     assert_eq!(operator["status"]["cause"], "device", "{operator}");
     assert!(most.abs() < 1e-9, "it touched something");
