@@ -225,12 +225,12 @@ fn what_is_not_understood_is_refused_with_its_reason() {
     assert_eq!(changed(1, 18, 0x40), Error::Length { needed: 81, found: 73 });
     assert_eq!(changed(2, 28, 8), Error::Value { at: 28, value: 8 });
     assert_eq!(changed(2, 29, 0x40), Error::Value { at: 29, value: 0x40 });
-    assert_eq!(changed(2, 29, 0x0c), Error::Value { at: 29, value: 0x0c });
+    assert_eq!(changed(2, 29, 0x0d), Error::Value { at: 29, value: 0x0d });
     assert_eq!(changed(16, 97, 8), Error::Value { at: 97, value: 8 });
     assert_eq!(changed(4, 39, 1), Error::Value { at: 39, value: 1 });
     assert_eq!(changed(9, 11, 2), Error::Value { at: 11, value: 2 });
     assert_eq!(changed(9, 8, 2), Error::Value { at: 8, value: 2 });
-    assert_eq!(changed(10, 9, 12), Error::Value { at: 9, value: 12 });
+    assert_eq!(changed(10, 9, 13), Error::Value { at: 9, value: 13 });
     assert_eq!(changed(12, 8, 3), Error::Value { at: 8, value: 3 });
     assert_eq!(changed(12, 2, TURNING_VERSION), Error::Value { at: 8, value: 1 });
     assert_eq!(changed(13, 2, TURNING_VERSION), Error::UnsupportedVersion { theirs: 8, ours: 7 });
