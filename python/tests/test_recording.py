@@ -105,7 +105,7 @@ def read(path):
                 continue
             assert channel.message_encoding == "json" and schema.encoding == "jsonschema"
             described, content = json.loads(schema.data), json.loads(message.data)
-            assert set(described["required"]) <= set(content)
+            assert set(described.get("required", ())) <= set(content)
             for name, is_so in described["properties"].items():
                 assert name not in content or isinstance(content[name], OPEN[is_so["type"]]), (channel.topic, name)
             assert message.publish_time <= message.log_time
