@@ -236,5 +236,9 @@ fn a_hand_is_not_pulled_the_other_way_round_by_an_arm_that_it_has_left_behind() 
         hand.sample(Time::ZERO).unwrap().state.turning.unwrap().torque[1]
     };
     assert!(felt(1.5) < -1.9, "back to the arm");
-    assert_eq!([1.6, 3.1, 3.2, 4.0].map(&mut felt), [0.0; 4], "let go of, whichever way is the shorter");
+    let away = [1.6, 3.1, 3.2, 4.0].map(&mut felt);
+    assert!(
+        away.iter().all(|torque| torque.abs() < 1e-9),
+        "{away:?}: let go of, whichever way is the shorter"
+    );
 }
