@@ -131,6 +131,7 @@ impl From<RobotEvent> for Told {
                 .with("count", Part::Count(count))
                 .text("from", from.map_or(String::new(), |from| from.to_string()))
                 .with("fingerprints", Part::Texts(fingerprints.iter().map(ToString::to_string).collect())),
+            Event::Incompatible { why } => told("incompatible").text("why", why),
             Event::ChannelClosed { channel, why } => told("channel_closed").closed(channel, why),
             Event::StopNotKept => told("stop_not_kept"),
             Event::Ended => told("ended"),

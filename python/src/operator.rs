@@ -113,6 +113,8 @@ struct Settings {
     rate: u32,
     deadline: f64,
     force_limit: f32,
+    torque_limit: f32,
+    turns: bool,
     transport: String,
     keeps_stops_in: Option<String>,
     record: Option<String>,
@@ -130,7 +132,11 @@ impl PyOperator {
             Operator::builder().connect(settings.address).identity(identity(&settings.identity)?);
         builder = builder.trust(fingerprint(&settings.trust)?).device(Hand(Arc::clone(&between)));
         builder = builder.rate(settings.rate).deadline(seconds("deadline", settings.deadline)?);
-        builder = builder.force_limit(settings.force_limit).transport(settings.transport);
+        builder = builder.force_limit(settings.force_limit).torque_limit(settings.torque_limit);
+        builder = builder.transport(settings.transport);
+        if settings.turns {
+            builder = builder.turns();
+        }
         if let Some(path) = settings.keeps_stops_in {
             builder = builder.keeps_stops_in(path);
         }

@@ -83,6 +83,7 @@ struct Settings<'py> {
     keeps_stops_in: Option<String>,
     record: Option<String>,
     hold_to_run: bool,
+    turns: bool,
     paths: Vec<String>,
     brake: Option<(String, Vec<u8>)>,
     senders: Vec<Py<PySender>>,
@@ -105,6 +106,9 @@ impl PyRobot {
         };
         if settings.hold_to_run {
             builder = builder.hold_to_run();
+        }
+        if settings.turns {
+            builder = builder.turns();
         }
         if let Some(path) = settings.record {
             builder = builder.record_to(path);

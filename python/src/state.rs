@@ -17,15 +17,34 @@ impl PyState {
         let own = taut::State::at(state.position).with_orientation_wxyz(state.orientation_wxyz);
         let mut own = own.with_velocity(state.velocity).with_force(state.force);
         (own.gripper, own.locked, own.enabling) = (state.gripper, state.locked, state.enabling);
+        own.turning = state.turning;
         Self(own)
     }
 
     /// Made at this time.
     pub(crate) fn to_session(self, created: Time) -> taut_session::State {
-        let taut::State { position, orientation_wxyz, velocity, force, gripper, locked, enabling, .. } =
-            self.0;
-        let at = taut_session::State::at(created);
-        taut_session::State { position, orientation_wxyz, velocity, force, gripper, locked, enabling, ..at }
+        let taut::State {
+            position,
+            orientation_wxyz,
+            velocity,
+            force,
+            turning,
+            gripper,
+            locked,
+            enabling,
+            ..
+        } = self.0;
+        taut_session::State {
+            position,
+            orientation_wxyz,
+            velocity,
+            force,
+            turning,
+            gripper,
+            locked,
+            enabling,
+            ..taut_session::State::at(created)
+        }
     }
 }
 
@@ -39,20 +58,25 @@ const fn vector([x, y, z]: [f32; 3]) -> Vector {
 impl PyState {
     #[new]
     #[pyo3(signature = (
-        position = [0.0; 3], *, orientation_wxyz = [1.0, 0.0, 0.0, 0.0], velocity = [0.0; 3], force = [0.0; 3], gripper = 0,
-        locked = false, enabling = false
+        position = [0.0; 3], *, orientation_wxyz = [1.0, 0.0, 0.0, 0.0], velocity = [0.0; 3], force = [0.0; 3], angular_velocity = None,
+        torque = None, gripper = 0, locked = false, enabling = false
     ))]
+    #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
     fn new(
         position: [f32; 3],
         orientation_wxyz: [f32; 4],
         velocity: [f32; 3],
         force: [f32; 3],
+        angular_velocity: Option<[f32; 3]>,
+        torque: Option<[f32; 3]>,
         gripper: u16,
         locked: bool,
         enabling: bool,
     ) -> Self {
         let state = taut::State::at(position).with_orientation_wxyz(orientation_wxyz);
         let mut state = state.with_velocity(velocity).with_force(force);
+        state = angular_velocity.map_or(state, |velocity| state.with_angular_velocity(velocity));
+        state = torque.map_or(state, |torque| state.with_torque(torque));
         (state.gripper, state.locked, state.enabling) = (gripper, locked, enabling);
         Self(state)
     }
@@ -74,6 +98,14 @@ impl PyState {
         vector(self.0.force)
     }
     #[getter]
+    fn angular_velocity(&self) -> Option<Vector> {
+        self.0.turning.map(|turning| vector(turning.velocity))
+    }
+    #[getter]
+    fn torque(&self) -> Option<Vector> {
+        self.0.turning.map(|turning| vector(turning.torque))
+    }
+    #[getter]
     fn gripper(&self) -> u16 {
         self.0.gripper
     }
@@ -86,9 +118,12 @@ impl PyState {
         self.0.enabling
     }
     fn __repr__(&self) -> String {
-        let taut::State { position, orientation_wxyz, velocity, force, gripper, .. } = self.0;
+        let taut::State { position, orientation_wxyz, velocity, force, turning, gripper, .. } = self.0;
+        let turning = turning.map_or_else(String::new, |taut::Turning { velocity, torque }| {
+            format!("angular_velocity={velocity:?}, torque={torque:?}, ")
+        });
         format!(
-            "State({position:?}, orientation_wxyz={orientation_wxyz:?}, velocity={velocity:?}, force={force:?}, gripper={gripper})"
+            "State({position:?}, orientation_wxyz={orientation_wxyz:?}, velocity={velocity:?}, force={force:?}, {turning}gripper={gripper})"
         )
     }
 }
@@ -100,6 +135,7 @@ pub(crate) struct PyLimits {
     velocity: f32,
     angular_velocity: f32,
     force: f32,
+    torque: f32,
     stiffness: Option<f32>,
     acceleration: Option<f32>,
     refuse: bool,
@@ -110,7 +146,7 @@ impl PyLimits {
     pub(crate) fn of_robot(&self) -> StateLimits {
         let [least, largest] = self.position;
         let mut limits = StateLimits::new().position(least, largest).velocity(self.velocity);
-        limits = limits.angular_velocity(self.angular_velocity).force(self.force);
+        limits = limits.angular_velocity(self.angular_velocity).force(self.force).torque(self.torque);
         limits = self.stiffness.map_or(limits, |stiffness| limits.stiffness(stiffness));
         limits = self.acceleration.map_or(limits, |acceleration| limits.acceleration(acceleration));
         if self.refuse { limits.refuse() } else { limits }
@@ -122,14 +158,14 @@ impl PyLimits {
     /// Those that a robot would be refused with.
     pub(crate) fn of_session(&self) -> PyResult<MotionLimits> {
         let place = self.position.iter().flatten().all(|part| part.is_finite());
-        let others = [self.velocity, self.angular_velocity, self.force].into_iter();
+        let others = [self.velocity, self.angular_velocity, self.force, self.torque].into_iter();
         let mut others = others.chain(self.stiffness).chain(self.acceleration);
         if !place || !others.all(|limit| limit.is_finite() && limit >= 0.0) {
             return Err(SettingError::new_err("limits are finite numbers, from 0 up but for positions"));
         }
         let [least, largest] = self.position;
         let mut limits = MotionLimits::new().position(least, largest).velocity(self.velocity);
-        limits = limits.angular_velocity(self.angular_velocity).force(self.force);
+        limits = limits.angular_velocity(self.angular_velocity).force(self.force).torque(self.torque);
         limits = self.stiffness.map_or(limits, |stiffness| limits.stiffness(stiffness));
         limits = self.acceleration.map_or(limits, |acceleration| limits.acceleration(acceleration));
         Ok(if self.refuse { limits.policy(LimitPolicy::Refuse) } else { limits })
@@ -139,7 +175,8 @@ impl PyLimits {
 #[pymethods]
 impl PyLimits {
     #[new]
-    #[pyo3(signature = (*, position, velocity, angular_velocity, force, stiffness = None, acceleration = None, refuse = false))]
+    #[pyo3(signature = (*, position, velocity, angular_velocity, force, stiffness = None, acceleration = None, refuse = false, torque = 0.0))]
+    #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
     const fn new(
         position: [[f32; 3]; 2],
         velocity: f32,
@@ -148,7 +185,8 @@ impl PyLimits {
         stiffness: Option<f32>,
         acceleration: Option<f32>,
         refuse: bool,
+        torque: f32,
     ) -> Self {
-        Self { position, velocity, angular_velocity, force, stiffness, acceleration, refuse }
+        Self { position, velocity, angular_velocity, force, torque, stiffness, acceleration, refuse }
     }
 }

@@ -104,10 +104,10 @@ def read(path):
                 assert (schema.name, schema.encoding) == ("std_msgs/msg/String", "ros2msg")
                 continue
             assert channel.message_encoding == "json" and schema.encoding == "jsonschema"
-            properties = json.loads(schema.data)["properties"]
-            content = json.loads(message.data)
-            for name, is_so in properties.items():
-                assert isinstance(content[name], OPEN[is_so["type"]]), (channel.topic, name)
+            described, content = json.loads(schema.data), json.loads(message.data)
+            assert set(described.get("required", ())) <= set(content)
+            for name, is_so in described["properties"].items():
+                assert name not in content or isinstance(content[name], OPEN[is_so["type"]]), (channel.topic, name)
             assert message.publish_time <= message.log_time
             if channel.topic == "taut/events":
                 events.append(content)

@@ -16,6 +16,7 @@ const CAUSES: Record<string, string> = {
   operator_left: "the operator left",
   link_closed: "the link was closed",
   clock_stepped: "a clock was set",
+  turned_apart: "hand and arm are more than a quarter turn apart: turn the hand to how the arm is turned, then resume",
   button_lost: "a button was lost",
   released: "the enabling input was let go",
   device: "its device failed",

@@ -1,7 +1,7 @@
 //! Inputs that say how fast to move, and not where to be: keys, sticks. Their motion begins where the robot is.
 
 use taut_core::{Bitrate, Duration, Time};
-use taut_session::{ChannelId, Priority, State};
+use taut_session::{ChannelId, Priority, State, Turning};
 
 use crate::{DeviceMessage, OperatorDevice, Sample};
 
@@ -76,6 +76,7 @@ impl Clutch {
             position: along(from.position, linear, seconds),
             velocity: linear,
             orientation_wxyz: turned(from.orientation_wxyz, angular, seconds),
+            turning: from.turning.map(|turning| Turning { velocity: angular, ..turning }),
             gripper: gripper.round().clamp(0.0, f32::from(u16::MAX)) as u16,
             enabling: true,
             ..from
@@ -95,17 +96,21 @@ impl Clutch {
         if std::mem::replace(&mut self.gripped, false) && self.robot.is_some() {
             self.target = None;
         }
-        let target = State { velocity: [0.0; 3], enabling: false, ..self.begin()? };
+        let target = at_rest(self.begin()?);
+        let target = State { enabling: false, ..target };
         self.target = Some(target);
         Some(target)
     }
 
     /// Where it is told to be, or else where the robot is.
     fn begin(&self) -> Option<State> {
-        let robot =
-            self.robot.map(|robot| State { velocity: [0.0; 3], force: [0.0; 3], turning: None, ..robot });
-        self.target.or(robot)
+        self.target.or(self.robot.map(|robot| State { force: [0.0; 3], ..at_rest(robot) }))
     }
+}
+
+/// Of a robot that says how it turns, that it does not.
+fn at_rest(state: State) -> State {
+    State { velocity: [0.0; 3], turning: state.turning.map(|_| Turning::default()), ..state }
 }
 
 fn along(from: [f32; 3], by: [f32; 3], times: f32) -> [f32; 3] {
@@ -273,6 +278,18 @@ mod tests {
         let back = Rate { linear: [-0.1, 0.0, 0.0], ..FORWARD };
         let state = clutch.grip(&back, Duration::from_secs(60)).unwrap();
         assert!((state.position[0] - (LEASH - 0.002)).abs() < 2e-4, "{state:?}");
+    }
+
+    #[test]
+    fn a_robot_that_says_how_it_turns_is_told_how_fast_it_is_to_turn_and_any_other_is_not() {
+        for turning in [None, Some(Turning { velocity: [1.0; 3], torque: [2.0; 3] })] {
+            let mut clutch = Clutch::default();
+            clutch.feel(&State { turning, ..robot(0.0) });
+            let rate = Rate { angular: [0.0, 0.5, 0.0], ..Rate::default() };
+            let told = Turning { velocity: rate.angular, torque: [0.0; 3] };
+            assert_eq!(clutch.grip(&rate, MS).unwrap().turning, turning.map(|_| told));
+            assert_eq!(clutch.release().unwrap().turning, turning.map(|_| Turning::default()));
+        }
     }
 
     #[test]

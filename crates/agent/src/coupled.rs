@@ -151,9 +151,12 @@ impl<D: RobotDevice> CoupledArm<D> {
         }
         let point = self.point.lead(self.now)?;
         let turn = self.turn.as_mut().and_then(|turn| turn.lead(self.now)).transpose();
-        let (Ok(RobotOutput { reference, message, .. }), Ok(turn)) = (point, turn) else {
-            self.refuse("what it measures is no finite number");
-            return None;
+        let (RobotOutput { reference, message, .. }, turn) = match (point, turn) {
+            (Ok(point), Ok(turn)) => (point, turn),
+            (Err(why), _) | (_, Err(why)) => {
+                self.refuse(why);
+                return None;
+            }
         };
         if let (true, Some(mut state), Some(due)) = (self.lease.is_enabled(), self.played, self.lease.due()) {
             Part::tell(&mut state, &reference);

@@ -74,7 +74,7 @@ impl Input {
     }
 
     /// The device, if it is not lines; what is pressed on it goes to `buttons`; its recording is over after one lap unless it `repeats`. `columns` names those of x, y, z, and
-    /// of the velocity along them, where the recording's own names do not tell.
+    /// of the velocity along them, where the recording's own names do not tell. The simulated hand `turns` what it moves along x otherwise.
     pub(crate) fn open(
         &self,
         period: Duration,
@@ -82,10 +82,12 @@ impl Input {
         repeats: bool,
         priority: Priority,
         buttons: &Buttons,
+        turns: bool,
     ) -> Result<Option<Device>, String> {
         let file = match self {
             Self::Demo(seed) => {
-                return Ok(Some(Box::new(SimulatedHand::new(*seed, period).priority(priority))));
+                let hand = SimulatedHand::new(*seed, period).priority(priority);
+                return Ok(Some(Box::new(if turns { hand.turning() } else { hand })));
             }
             Self::Keyboard(speed) => {
                 let keyboard = Keyboard::start(*speed, buttons.clone())?;

@@ -25,6 +25,15 @@ pub(crate) struct LawArguments {
     /// The most with which --law pushes the hand, N
     #[arg(long, value_name = "NEWTONS", default_value_t = 5.0)]
     hand_force: f64,
+    /// How the hand is turned leads how the arm is turned, by the same --law, and torque comes back; the same at both ends. The robot stops when hand and arm are more than a quarter turn apart
+    #[arg(long)]
+    turns: bool,
+    /// As --servo, of how the robot is turned, with --turns: N·m/rad and N·m·s/rad. By default the simulated arm's
+    #[arg(long, value_name = "STIFFNESS,DAMPING", requires = "turns")]
+    turning_servo: Option<ServoArgument>,
+    /// The most with which the hand is twisted, N·m, with --turns
+    #[arg(long, value_name = "N·M", default_value_t = 0.5)]
+    hand_torque: f32,
     /// The longest that this end holds what its --law hears, to play it in even time; 0ms: nothing is held. By default 100ms with wave, and 0ms with every other law
     #[arg(long, value_name = "DURATION", value_parser = held)]
     playout: Option<Duration>,
@@ -42,12 +51,12 @@ struct ServoArgument(Servo);
 impl FromStr for ServoArgument {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
-        let number = |text: &str| text.trim().parse().ok().filter(|number| (0.1..=1e6).contains(number));
+        let number = |text: &str| text.trim().parse().ok().filter(|number| (0.001..=1e6).contains(number));
         let both = text
             .split_once(',')
             .and_then(|(stiffness, damping)| Some((number(stiffness)?, number(damping)?)));
         both.map(|(stiffness, damping)| Self(Servo { stiffness, damping })).ok_or_else(|| {
-            format!("`{text}` is not two numbers of 0.1 to 1000000, N/m and N·s/m: write 3000,45")
+            format!("`{text}` is not two numbers of 0.001 to 1000000, stiffness and damping: write 3000,45")
         })
     }
 }
@@ -60,9 +69,9 @@ impl LawArguments {
 
     /// Of a robot nobody knows what it touches.
     fn law(&self) -> Option<Law> {
-        // The devices themselves hold nothing.
-        let held = self.playout.filter(|most| !most.is_zero()).map(|_| Law::PositionForce);
-        self.law.law(&Environment::Free).or(held)
+        // The devices themselves hold nothing, and stop for no turn.
+        let held = self.playout.is_some_and(|most| !most.is_zero()) || self.turns;
+        self.law.law(&Environment::Free).or(held.then_some(Law::PositionForce))
     }
 
     fn hold(&self) -> HoldTarget {
@@ -74,11 +83,32 @@ impl LawArguments {
         self.servo.map_or(SimulatedRobot::SERVO, |servo| servo.0)
     }
 
+    /// Of what turns.
+    fn turning_servo(&self) -> Servo {
+        self.turning_servo.map_or(SimulatedRobot::SERVO.of_turns(), |servo| servo.0)
+    }
+
+    /// Does what turns go with it?
+    pub(crate) const fn turns(&self) -> bool {
+        self.turns
+    }
+
+    /// The most torque on the hand, N·m.
+    pub(crate) const fn hand_torque(&self) -> f32 {
+        self.hand_torque
+    }
+
     /// # Errors
     /// One line: what does not go with the law.
     pub(crate) fn check(&self, codec: Codec) -> Result<(), String> {
         if !(0.001..=1_000.0).contains(&self.hand_force) {
             return Err(format!("--hand-force {} is not 0.001 to 1000 N", self.hand_force));
+        }
+        if !(0.0001..=100.0).contains(&self.hand_torque) {
+            return Err(format!("--hand-torque {} is not 0.0001 to 100 N·m", self.hand_torque));
+        }
+        if self.turns && codec == Codec::Omni71 {
+            return Err("--turns: omni71 has no place for a torque; leave out --codec".to_owned());
         }
         if self.law == LawSpec::Oracle {
             return Err(
@@ -112,7 +142,19 @@ impl LawArguments {
                 self.name()
             ));
         }
-        Ok(Box::new(CoupledArm::new(device, law, self.servo(), limits, watchdog).playout(self.hold())))
+        if device.is_real() && self.turns && self.turning_servo.is_none() {
+            return Err(
+                "--turns leads how a robot is turned by a controller of its own: say what that does, --turning-servo STIFFNESS,DAMPING in N·m/rad and \
+                 N·m·s/rad, at both ends"
+                    .to_owned(),
+            );
+        }
+        let arm = CoupledArm::new(device, law, self.servo(), limits, watchdog).playout(self.hold());
+        Ok(if self.turns {
+            Box::new(arm.turning(law.of_turns(), self.turning_servo()))
+        } else {
+            Box::new(arm)
+        })
     }
 
     /// The hand under the law, asked once a `period`.
@@ -120,7 +162,13 @@ impl LawArguments {
         match self.law() {
             Some(law) => {
                 let hand = CoupledHand::new(device, law, self.servo(), period, self.hand_force);
-                Box::new(hand.playout(self.hold(), FEEDBACK_DEADLINE))
+                let hand = hand.playout(self.hold(), FEEDBACK_DEADLINE);
+                if self.turns {
+                    let limit = f64::from(self.hand_torque);
+                    Box::new(hand.turning(law.of_turns(), self.turning_servo(), limit))
+                } else {
+                    Box::new(hand)
+                }
             }
             None => device,
         }

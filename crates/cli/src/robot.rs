@@ -93,6 +93,12 @@ pub(crate) struct Arguments {
     /// The largest force that the arm's controller may make, N
     #[arg(long, value_name = "N", value_parser = host::amount)]
     force_limit: Option<f32>,
+    /// The largest angular speed, rad/s, by the robot's own clock
+    #[arg(long, value_name = "RAD/S", value_parser = host::amount)]
+    angular_velocity_limit: Option<f32>,
+    /// The largest commanded torque, N·m
+    #[arg(long, value_name = "N·M", value_parser = host::amount)]
+    torque_limit: Option<f32>,
     /// The longest way from one state to the next, m, besides the speed
     #[arg(long, value_name = "M", value_parser = host::amount)]
     step_limit: Option<f32>,
@@ -240,6 +246,8 @@ impl Arguments {
         limits = self.velocity_limit.map_or(limits, |limit| limits.velocity(limit));
         limits = self.acceleration_limit.map_or(limits, |limit| limits.acceleration(limit));
         limits = self.force_limit.map_or(limits, |limit| limits.force(limit));
+        limits = self.angular_velocity_limit.map_or(limits, |limit| limits.angular_velocity(limit));
+        limits = self.torque_limit.map_or(limits, |limit| limits.torque(limit));
         limits = self.step_limit.map_or(limits, |limit| limits.step(limit));
         Ok(if self.refuse { limits.policy(LimitPolicy::Refuse) } else { limits })
     }
@@ -268,6 +276,7 @@ impl Arguments {
         let limits = self.motion_limits()?;
         let session = RobotConfig::new()
             .codec(self.codec.codec)
+            .turns(self.law.turns())
             .congestion(self.congestion)
             .sample_length(self.codec.sample_length)
             .watchdog(self.watchdog)
@@ -371,7 +380,13 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
         arguments.sound.open(&channels, Direction::ToOperator, arguments.json, None)?;
     let speakers: Vec<_> =
         speakers.into_iter().map(|speaker| speaker.start(clock)).collect::<Result<_, String>>()?;
-    let ready = arguments.robot.start(arguments.device_limits(), &arguments.device_channels()?, seen)?;
+    let (limits, turns) = (arguments.device_limits(), arguments.law.turns());
+    let ready = arguments.robot.start(limits, &arguments.device_channels()?, seen, turns)?;
+    let turn_limits = arguments.angular_velocity_limit.zip(arguments.torque_limit);
+    if turns && ready.device.is_real() && turn_limits.is_none() {
+        let why = "--turns does not turn what is not simulated here without --angular-velocity-limit and --torque-limit";
+        return Err(why.to_owned());
+    }
     let ready = Ready {
         device: arguments.law.arm(ready.device, arguments.motion_limits()?, arguments.watchdog)?,
         ..ready

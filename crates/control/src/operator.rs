@@ -230,6 +230,9 @@ impl<P: Place> OperatorEnd<P> {
     }
 
     fn spring(&self, hand: &Motion<P>, heard: &Message<P>) -> Vector {
+        if !heard.position.is_near(&hand.position) {
+            return [0.0; 3];
+        }
         let Servo { stiffness, damping } = self.servo;
         let apart = heard.position.way_from(&hand.position);
         std::array::from_fn(|axis| {

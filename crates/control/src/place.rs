@@ -13,6 +13,14 @@ pub trait Place: Copy + fmt::Debug + PartialEq {
     const ORIGIN: Self;
     /// What this is of a point at the end of a lever, m²; 1 of a point: an impedance of N·s/m there is as much in N·m·s/rad times this.
     const LEVER_SQUARED: f64;
+    /// The longest way from an arm to what leads it.
+    const FARTHEST: f64;
+
+    /// Is the way from there to here none that is too long?
+    fn is_near(&self, there: &Self) -> bool {
+        let way = self.way_from(there);
+        dot(&way, &way) <= Self::FARTHEST * Self::FARTHEST
+    }
 
     /// The way from there to here.
     fn way_from(&self, there: &Self) -> Vector;
@@ -30,6 +38,7 @@ pub trait Place: Copy + fmt::Debug + PartialEq {
 impl Place for Vector {
     const ORIGIN: Self = [0.0; 3];
     const LEVER_SQUARED: f64 = 1.0;
+    const FARTHEST: f64 = f64::INFINITY;
 
     fn way_from(&self, there: &Self) -> Vector {
         plus(self, -1.0, there)
@@ -58,7 +67,8 @@ impl Place for Vector {
 /// by a vector d its energy is no more than ½κ|log + d|², what a spring between points would store: rotations are a space of a curvature that is nowhere below 0
 /// (Toponogov; Milnor, *Curvatures of left invariant metrics on Lie groups*, Advances in Mathematics 21, 1976). So what a law books for the springs of points is enough for those of turns.
 ///
-/// Ends that are half a turn apart see each other the other way round from then on, and a torque between them changes its sign: limits of speed and reach are to keep them nearer.
+/// Ends that are half a turn apart see each other the other way round from then on, and a torque between them changes its sign. So nothing leads an arm that is [further](Place::FARTHEST)
+/// than a quarter turn from it ([`RobotEnd::is_near`](crate::RobotEnd::is_near)), and no hand is pulled there.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Orientation(pub [f64; 4]);
 
@@ -97,6 +107,8 @@ impl Place for Orientation {
     const ORIGIN: Self = Self([1.0, 0.0, 0.0, 0.0]);
     /// A lever of 10 cm.
     const LEVER_SQUARED: f64 = 0.01;
+    /// A quarter turn: of hand, arm and reference no two are half a turn apart then.
+    const FARTHEST: f64 = std::f64::consts::FRAC_PI_2;
 
     fn way_from(&self, there: &Self) -> Vector {
         let Self([w, x, y, z]) = *there;

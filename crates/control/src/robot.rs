@@ -93,6 +93,12 @@ impl<P: Place> RobotEnd<P> {
         self.reference.is_some()
     }
 
+    /// Are the hand that was heard of and the reference [near](Place::is_near) enough to an arm that is there? Where they are not it is to be stopped.
+    pub fn is_near(&self, arm: &P) -> bool {
+        let hand = self.heard.map(|heard| heard.position);
+        hand.iter().chain(&self.reference).all(|leads| leads.is_near(arm))
+    }
+
     /// Steps in which the reference was held back by the caller's limits.
     pub const fn limited(&self) -> u64 {
         self.limited

@@ -211,7 +211,8 @@ fn ms(duration: Option<Duration>) -> Value {
 }
 
 fn of_progress(progress: &Progress) -> Vec<(&'static str, Value)> {
-    vec![
+    let torque = progress.robot_torque.map(|torque| ("robot_torque_nm", json!(torque)));
+    let all = vec![
         ("status", json!(progress.status)),
         ("standing", json!(progress.standing.name())),
         ("silence_ms", ms(progress.silence)),
@@ -220,5 +221,6 @@ fn of_progress(progress: &Progress) -> Vec<(&'static str, Value)> {
         ("stale", json!(progress.stale)),
         ("robot_position_m", json!(progress.robot_position)),
         ("robot_force_n", json!(progress.robot_force)),
-    ]
+    ];
+    all.into_iter().chain(torque).collect()
 }

@@ -122,6 +122,12 @@ impl SimulatedHand {
         self
     }
 
+    /// What it does along x it does as a turn about it, at the end of a lever of 10 cm. Default: no.
+    pub fn turning(mut self) -> Self {
+        self.turns = true;
+        self
+    }
+
     /// It ends after so many states. Default: never.
     pub fn ends_after(mut self, states: Option<u64>) -> Self {
         self.left = states;

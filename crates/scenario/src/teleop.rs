@@ -380,6 +380,17 @@ impl Environment {
         if hysteresis <= 0.0 { Some(1.0) } else { (hysteresis >= STICKS).then_some(2.0) }
     }
 
+    /// The same without friction.
+    pub fn smooth(self) -> Self {
+        let smooth = |surface| Surface { friction: Some(0.0), ..surface };
+        match self {
+            Self::Free => Self::Free,
+            Self::Foam(surface) => Self::Foam(smooth(surface)),
+            Self::Spring(surface) => Self::Spring(smooth(surface)),
+            Self::Wall(surface) => Self::Wall(smooth(surface)),
+        }
+    }
+
     /// Stiffness N/m, damping N s/m, friction; `None` where there is nothing.
     pub fn surface(&self) -> Option<[f64; 3]> {
         let (given, kind, friction) = match self {

@@ -34,6 +34,13 @@ macro_rules! of_both_ends {
             self
         }
 
+        /// How things turn is told: states say [it](crate::State::turning), and the peer's have to. An end that does and one that does not have no session with each
+        /// other, and either is told so ([`Incompatible`](crate::OperatorEvent::Incompatible)). Not in `omni71`. Default: no, and what states say of it is not sent.
+        pub fn turns(mut self, yes: bool) -> Self {
+            self.turns = yes;
+            self
+        }
+
         /// Bytes of a sample in `omni71`, padded with zeros: 71 to 1000. Those of a peer may have any length. Default 71.
         pub fn sample_length(mut self, bytes: usize) -> Self {
             self.sample_length = bytes.clamp(STATE_LEN, LARGEST_SAMPLE);
@@ -107,6 +114,7 @@ macro_rules! of_both_ends {
 #[derive(Clone, Debug, PartialEq)]
 pub struct OperatorConfig {
     pub(crate) codec: Codec,
+    pub(crate) turns: bool,
     pub(crate) sample_length: usize,
     pub(crate) rate: u32,
     pub(crate) least_rate: u32,
@@ -120,6 +128,7 @@ pub struct OperatorConfig {
     pub(crate) clock_interval: Duration,
     pub(crate) feedback_watchdog: Duration,
     pub(crate) feedback_force: f32,
+    pub(crate) feedback_torque: f32,
     pub(crate) headers: Bytes,
     pub(crate) channels: Vec<Channel>,
     pub(crate) channel_rate: Option<Bitrate>,
@@ -130,6 +139,7 @@ impl Default for OperatorConfig {
     fn default() -> Self {
         Self {
             codec: Codec::Native,
+            turns: false,
             sample_length: STATE_LEN,
             rate: 1000,
             least_rate: 125,
@@ -143,6 +153,7 @@ impl Default for OperatorConfig {
             clock_interval: MS * 100,
             feedback_watchdog: MS * 100,
             feedback_force: 5.0,
+            feedback_torque: 0.5,
             headers: HEADERS,
             channels: Vec::new(),
             channel_rate: None,
@@ -204,6 +215,12 @@ impl OperatorConfig {
         self
     }
 
+    /// The largest torque that the hand is given, N·m. Default 0.5: the force of 5 N at the end of 10 cm.
+    pub fn feedback_torque(mut self, largest: f32) -> Self {
+        self.feedback_torque = largest.max(0.0);
+        self
+    }
+
     /// Declares a channel, in either direction; it is open when the peer declares the same one. Not in `omni71`. Default: none but
     /// motion and feedback.
     ///
@@ -243,6 +260,7 @@ pub enum Processing {
 #[derive(Clone, Debug, PartialEq)]
 pub struct RobotConfig {
     pub(crate) codec: Codec,
+    pub(crate) turns: bool,
     pub(crate) sample_length: usize,
     pub(crate) watchdog: Duration,
     pub(crate) max_age: Option<Duration>,
@@ -272,6 +290,7 @@ impl Default for RobotConfig {
     fn default() -> Self {
         Self {
             codec: Codec::Native,
+            turns: false,
             sample_length: STATE_LEN,
             watchdog: MS * 100,
             max_age: None,

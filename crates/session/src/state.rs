@@ -28,7 +28,7 @@ pub struct State {
     pub force: [f32; 3],
     /// What a control law has put into the channel so far, J; it travels with the native codec alone.
     pub energy: Option<f64>,
-    /// How it turns, where it is told; it travels with the native codec alone.
+    /// How it turns, where it is told; it travels where [both ends tell it](crate::OperatorConfig::turns).
     pub turning: Option<Turning>,
     /// What a control law has put into the channel of turns so far, J; it travels where both `energy` and `turning` do.
     pub turning_energy: f64,
@@ -68,6 +68,11 @@ impl State {
         let energies = [self.energy.unwrap_or_default(), self.turning_energy];
         numbers.chain(&velocity).chain(&torque).copied().all(f32::is_finite)
             && energies.into_iter().all(f64::is_finite)
+    }
+
+    /// As an end says or takes it whose states say how they turn, or do not.
+    pub(crate) fn of_end(self, turns: bool) -> Self {
+        Self { turning: self.turning.filter(|_| turns), ..self }
     }
 
     /// Read from the wire; `created` is when it was made on this end's clock.

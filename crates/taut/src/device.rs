@@ -82,7 +82,7 @@ pub trait OperatorDevice: Send + 'static {
     fn sample(&mut self) -> Option<State>;
 
     /// Where the robot is and what it feels: push the hand with that force, which is within
-    /// [`OperatorBuilder::force_limit`](crate::OperatorBuilder::force_limit).
+    /// [`OperatorBuilder::force_limit`](crate::OperatorBuilder::force_limit), and where both ends [turn](crate::OperatorBuilder::turns) with that torque.
     fn feel(&mut self, robot: &State);
 
     /// Nothing fresh is known of the robot: let go of the last force. It may come again, and when nothing was felt.

@@ -37,7 +37,7 @@ pub use limits::{GripperLimits, JointLimits, StateLimits, TwistLimits};
 #[cfg(feature = "json")]
 pub use message::Json;
 pub use message::{Encoding, Failure, Message, Schema};
-pub use motion::{Gripper, Joints, Motion, State, Twist};
+pub use motion::{Gripper, Joints, Motion, State, Turning, Twist};
 #[cfg(feature = "sockets")]
 pub use operator::Operator;
 pub use operator::{OperatorBuilder, OperatorEvent, OperatorMachine};

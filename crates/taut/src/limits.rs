@@ -50,6 +50,7 @@ pub struct StateLimits {
     force: Option<f32>,
     acceleration: Option<f32>,
     angular_velocity: Option<f32>,
+    torque: Option<f32>,
     stiffness: Option<f32>,
     refuses: bool,
 }
@@ -63,6 +64,7 @@ impl StateLimits {
             force: None,
             acceleration: None,
             angular_velocity: None,
+            torque: None,
             stiffness: None,
             refuses: false,
         }
@@ -84,6 +86,8 @@ impl StateLimits {
         acceleration;
         /// The largest angular speed, rad/s, by the robot's own clock, from how it measures itself turned; 0 where it does not turn.
         angular_velocity;
+        /// The largest torque, N·m, that is commanded. What the controller makes of a commanded orientation is the device's to limit. Default: 0, so that none is.
+        torque;
         /// Of the device's position controller, N/m: the commanded position stays within force / stiffness of the measured one.
         stiffness;
     }
@@ -103,9 +107,10 @@ impl StateLimits {
             (self.angular_velocity, "StateLimits::angular_velocity"),
             (self.force, "StateLimits::force"),
         ])?;
+        let [torque] = all([(Some(self.torque.unwrap_or_default()), "StateLimits::torque")])?;
         let [least, largest] = known.unwrap_or_default();
         let mut limits = MotionLimits::new().position(least, largest).velocity(velocity).force(force);
-        limits = limits.angular_velocity(angular_velocity);
+        limits = limits.angular_velocity(angular_velocity).torque(torque);
         if let Some(acceleration) = self.acceleration {
             limits = limits.acceleration(acceleration);
         }

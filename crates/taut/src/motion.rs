@@ -2,7 +2,7 @@
 
 use taut_core::Time;
 use taut_session::motion;
-pub use taut_session::motion::{Gripper, Joints, Twist};
+pub use taut_session::motion::{Gripper, Joints, Turning, Twist};
 
 use crate::limits::{GripperLimits, JointLimits, StateLimits, TwistLimits};
 use crate::message::{Encoding, Failure, Message, Schema};
@@ -12,7 +12,9 @@ use crate::message::{Encoding, Failure, Message, Schema};
 /// ```
 /// use taut::State;
 /// let state = State::at([0.1, 0.0, 0.2]).with_force([0.0, 0.0, -1.5]);
-/// assert_eq!(state.orientation_wxyz, [1.0, 0.0, 0.0, 0.0]);
+/// assert_eq!((state.orientation_wxyz, state.turning), ([1.0, 0.0, 0.0, 0.0], None));
+/// let turned = State::at([0.0; 3]).with_orientation_wxyz([0.0, 1.0, 0.0, 0.0]).with_torque([0.2, 0.0, 0.0]);
+/// assert_eq!(turned.turning.map(|turning| turning.torque), Some([0.2, 0.0, 0.0]));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
@@ -25,6 +27,9 @@ pub struct State {
     pub velocity: [f32; 3],
     /// x, y, z in N.
     pub force: [f32; 3],
+    /// Angular velocity, rad/s, and torque, N·m, about the axes of the position, where they are told. What moves and feels a hand has them
+    /// [where both ends say so](crate::RobotBuilder::turns).
+    pub turning: Option<Turning>,
     /// 0 open … 65535 closed.
     pub gripper: u16,
     /// The operator's device is locked: it may move, and the robot does not.
@@ -41,6 +46,7 @@ impl State {
             orientation_wxyz: [1.0, 0.0, 0.0, 0.0],
             velocity: [0.0; 3],
             force: [0.0; 3],
+            turning: None,
             gripper: 0,
             locked: false,
             enabling: false,
@@ -65,12 +71,25 @@ impl State {
         self
     }
 
+    /// And turning so fast, rad/s, about x, y, z.
+    pub fn with_angular_velocity(mut self, velocity: [f32; 3]) -> Self {
+        self.turning.get_or_insert_default().velocity = velocity;
+        self
+    }
+
+    /// And with this torque, N·m, about x, y, z.
+    pub fn with_torque(mut self, torque: [f32; 3]) -> Self {
+        self.turning.get_or_insert_default().torque = torque;
+        self
+    }
+
     pub(crate) const fn of_session(state: &taut_session::State) -> Self {
         Self {
             position: state.position,
             orientation_wxyz: state.orientation_wxyz,
             velocity: state.velocity,
             force: state.force,
+            turning: state.turning,
             gripper: state.gripper,
             locked: state.locked,
             enabling: state.enabling,
@@ -83,6 +102,7 @@ impl State {
             orientation_wxyz: self.orientation_wxyz,
             velocity: self.velocity,
             force: self.force,
+            turning: self.turning,
             gripper: self.gripper,
             locked: self.locked,
             enabling: self.enabling,
@@ -100,6 +120,7 @@ impl State {
             orientation_wxyz: state.orientation_wxyz,
             velocity: state.velocity,
             force: state.force,
+            turning: state.turning,
             gripper: state.gripper,
             locked: state.locked,
             enabling: state.enabling,
@@ -178,9 +199,12 @@ mod tests {
         let state =
             State { gripper: 7, enabling: true, ..State::at([1.0, 2.0, 3.0]).with_velocity([0.5; 3]) };
         let mut bytes = Vec::new();
-        state.encode(&mut bytes).unwrap();
-        assert_eq!(State::decode(&bytes).unwrap(), state);
-        assert_eq!(State::of_session(&state.made_at(Time::ZERO)), state);
+        for state in [state, state.with_angular_velocity([0.5, 0.0, 0.0]).with_torque([0.0, 0.25, 0.0])] {
+            bytes.clear();
+            state.encode(&mut bytes).unwrap();
+            assert_eq!(State::decode(&bytes).unwrap(), state);
+            assert_eq!(State::of_session(&state.made_at(Time::ZERO)), state);
+        }
         let joints = Joints::new(&[0.1, 0.2]).unwrap();
         bytes.clear();
         joints.encode(&mut bytes).unwrap();

@@ -90,6 +90,7 @@ class Robot(_End):
     An exception in any of them is a stop. With ``keeps_lease = True`` in its class a device says that it stops by itself when a lease is over.
     ``limits`` say what moves it: :class:`Limits` a :class:`State`, and a dictionary of names and :class:`JointLimits` joints in that order. Then
     ``apply`` and ``measure`` have :class:`Joints`, and the operator sends them over the channel of motion ``motion``.
+    ``turns=True``: angular velocity and torque of states go both ways; the operator's ``turns`` has to be the same.
     ``brake`` is what stops the hardware when Python is held up: where to, ``"udp:HOST:PORT"`` or a file, and the bytes that are written.
     ``record`` names a file, ``….mcap``, into which the session is recorded, as ``taut robot --record`` does.
     ``keeps_stops_in`` names the file in which an emergency stop survives the process; ``None`` is for simulations.
@@ -113,6 +114,7 @@ class Robot(_End):
         brake: tuple[str, bytes] | None = None,
         motion: str = "joints",
         record: str | os.PathLike | None = None,
+        turns: bool = False,
     ):
         self._inner = _taut.Robot(
             SimpleNamespace(
@@ -128,6 +130,7 @@ class Robot(_End):
                 keeps_stops_in=_path(keeps_stops_in),
                 record=_path(record),
                 hold_to_run=hold_to_run,
+                turns=turns,
                 paths=list(paths),
                 brake=brake,
                 **_split(channels),
@@ -221,9 +224,12 @@ def connect(
     keeps_stops_in: str | os.PathLike | None = None,
     paths: Iterable[str] = (),
     record: str | os.PathLike | None = None,
+    turns: bool = False,
+    torque_limit: float = 0.5,
 ) -> Operator:
     """A session with the robot at ``address``, ``"host:port"``. Waits until there is one, or raises :class:`NotConnectedError`.
-    ``record`` names the file, ``….mcap``, into which the session is recorded."""
+    The hand is given ``force_limit`` N at most and, with ``turns``, ``torque_limit`` N·m: angular velocity and torque of states go both ways then,
+    and the robot's ``turns`` has to be the same. ``record`` names the file, ``….mcap``, into which the session is recorded."""
     return Operator(
         _taut.Operator(
             SimpleNamespace(
@@ -233,6 +239,8 @@ def connect(
                 rate=rate,
                 deadline=deadline,
                 force_limit=force_limit,
+                torque_limit=torque_limit,
+                turns=turns,
                 transport=transport,
                 keeps_stops_in=_path(keeps_stops_in),
                 record=_path(record),

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from typing import Sequence
 
 STATE = struct.Struct("<BBH13f")
+TURNING = struct.Struct("<6f")
 
 
 @dataclass(frozen=True)
 class State:
-    """Pose, velocity and force: m, a unit quaternion, m/s, N; gripper from 0, open, to 65535."""
+    """Pose, velocity and force: m, a unit quaternion, m/s, N; gripper from 0, open, to 65535. Where it is told how it turns, angular velocity and torque
+    about the axes of the position, rad/s and N·m; of two of which one is given the other is 0."""
 
     position: Sequence[float] = (0.0, 0.0, 0.0)
     orientation_wxyz: Sequence[float] = (1.0, 0.0, 0.0, 0.0)
@@ -22,14 +24,20 @@ class State:
     enabling: bool = False
     #: Of a robot that measures it: the force of its controller, N.
     controller_force: Sequence[float] | None = None
+    angular_velocity: Sequence[float] | None = None
+    torque: Sequence[float] | None = None
 
     def _pack(self) -> bytes:
         numbers = (*self.position, *self.orientation_wxyz, *self.velocity, *self.force)
-        return STATE.pack(self.locked | self.enabling << 1, 0, self.gripper, *numbers)
+        none, turning = (0.0, 0.0, 0.0), (self.angular_velocity, self.torque)
+        turns = any(part is not None for part in turning)
+        packed = STATE.pack(self.locked | self.enabling << 1 | turns << 2, 0, self.gripper, *numbers)
+        return packed + TURNING.pack(*(number for part in turning for number in (none if part is None else part))) if turns else packed
 
     @staticmethod
     def _unpack(data: bytes) -> State:
         flags, _, gripper, *numbers = STATE.unpack_from(data)
+        turning = TURNING.unpack_from(data, STATE.size) if flags & 4 else None
         return State(
             tuple(numbers[:3]),
             tuple(numbers[3:7]),
@@ -38,6 +46,8 @@ class State:
             gripper,
             bool(flags & 1),
             bool(flags & 2),
+            angular_velocity=turning and turning[:3],
+            torque=turning and turning[3:],
         )
 
 

@@ -17,7 +17,8 @@ class MessageError(Error): ...
 
 @final
 class State:
-    """Pose, velocity and force of a hand or an arm: m, a unit quaternion, m/s, N; gripper from 0, open, to 65535. Frozen."""
+    """Pose, velocity and force of a hand or an arm: m, a unit quaternion, m/s, N; gripper from 0, open, to 65535. Where it is told how it turns,
+    angular velocity and torque about the axes of the position, rad/s and N·m; of two of which one is given the other is 0. Frozen."""
 
     def __init__(
         self,
@@ -26,6 +27,8 @@ class State:
         orientation_wxyz: Vector = (1.0, 0.0, 0.0, 0.0),
         velocity: Vector = (0.0, 0.0, 0.0),
         force: Vector = (0.0, 0.0, 0.0),
+        angular_velocity: Vector | None = None,
+        torque: Vector | None = None,
         gripper: int = 0,
         locked: bool = False,
         enabling: bool = False,
@@ -39,6 +42,10 @@ class State:
     @property
     def force(self) -> tuple[float, float, float]: ...
     @property
+    def angular_velocity(self) -> tuple[float, float, float] | None: ...
+    @property
+    def torque(self) -> tuple[float, float, float] | None: ...
+    @property
     def gripper(self) -> int: ...
     @property
     def locked(self) -> bool: ...
@@ -47,7 +54,7 @@ class State:
 
 @final
 class Limits:
-    """What a robot lets itself be told: a box in m, m/s, rad/s, N, N/m of its controller, m/s². ``refuse`` drops what is beyond them."""
+    """What a robot lets itself be told: a box in m, m/s, rad/s, N, N/m of its controller, m/s², N·m. ``refuse`` drops what is beyond them."""
 
     def __init__(
         self,
@@ -59,6 +66,7 @@ class Limits:
         stiffness: float | None = None,
         acceleration: float | None = None,
         refuse: bool = False,
+        torque: float = 0.0,
     ) -> None: ...
 
 @final

@@ -314,7 +314,8 @@ def _packed(state: Any) -> bytes:
     if isinstance(state, State):
         return state._pack()
     fields = ("position", "orientation_wxyz", "velocity", "force", "gripper", "locked", "enabling")
-    return State(*(getattr(state, name) for name in fields))._pack()
+    turning = {name: getattr(state, name, None) for name in ("angular_velocity", "torque")}
+    return State(*(getattr(state, name) for name in fields), **turning)._pack()
 
 
 #: Entry points of this package, which need not be installed.

@@ -130,9 +130,14 @@ impl<P: Part> Led<P> {
         P::message(state).iter().for_each(|message| self.end.receive(message));
     }
 
-    /// One period passes. `None`: nothing is measured; an error: a number is not finite.
-    pub(super) fn lead(&mut self, now: Time) -> Option<Result<RobotOutput<P>, ()>> {
+    /// One period passes. `None`: nothing is measured; an error: why the arm is to stop.
+    pub(super) fn lead(&mut self, now: Time) -> Option<Result<RobotOutput<P>, &'static str>> {
         let measured = self.measured?;
+        if !self.end.is_near(&measured.arm.position) {
+            return Some(Err(
+                "hand and arm are more than a quarter turn apart: turn the hand to how the arm is turned, then resume",
+            ));
+        }
         let Self { end, guard, .. } = self;
         guard.measure(now, &told(&measured.arm));
         let mut allowed = None;
@@ -140,7 +145,7 @@ impl<P: Part> Led<P> {
             allowed = bound(guard, now, asked);
             allowed
         });
-        let Some(output) = output else { return Some(Err(())) };
+        let Some(output) = output else { return Some(Err("what it measures is no finite number")) };
         let is_counted = end.leads() && end.law().is_passive();
         self.lasts = is_counted.then(|| lasts(output.reserve, &output.port()));
         if !end.leads() {

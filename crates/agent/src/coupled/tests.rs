@@ -14,6 +14,8 @@ pub(super) struct Obedient {
     pub(super) state: Option<State>,
     told: u32,
     pub(super) stops: u32,
+    /// It stays so, whatever it is told.
+    pub(super) stuck: Option<State>,
     broken: bool,
 }
 
@@ -35,7 +37,7 @@ impl RobotDevice for Obedient {
         self.stops += 1;
     }
     fn measure(&mut self) -> Option<Measured> {
-        let mut state = self.state.unwrap_or(State::at(Time::ZERO));
+        let mut state = self.stuck.or(self.state).unwrap_or(State::at(Time::ZERO));
         if self.broken {
             state.velocity[1] = f32::NAN;
         }

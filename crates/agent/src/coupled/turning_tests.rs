@@ -202,3 +202,43 @@ fn a_hand_whose_turns_no_law_couples_says_none_where_the_law_counts_energy() {
         assert_eq!(hand.sample(Time::ZERO).unwrap().state.turning, None, "{law:?}");
     }
 }
+
+#[test]
+fn an_arm_stops_before_the_hand_is_half_a_turn_from_it_and_says_what_to_do() {
+    for law in [Law::PositionForce, Law::PositionPosition].into_iter().chain(passive()) {
+        let mut arm = turning(law, MotionLimits::new());
+        arm.device.stuck = arm.device.state;
+        let mut hand = 0.0;
+        while arm.device.stops == 0 && hand < 3.0 {
+            hand += 0.005;
+            apply(&mut arm, turned(hand, 5.0, 1.0));
+            arm.measure();
+        }
+        assert!((hand - std::f64::consts::FRAC_PI_2).abs() < 0.011, "{law:?}: stopped at {hand} rad");
+        let why = arm.failure();
+        let says = "more than a quarter turn apart: turn the hand";
+        assert!(matches!(&why, Some(DeviceFailure::Stopped(why)) if why.contains(says)), "{law:?}: {why:?}");
+        assert_eq!(told(&mut arm, 20), 0, "{law:?}: it stays");
+        // Past half a turn the shorter way is the other one: nothing leads it there either.
+        arm.enable().unwrap();
+        apply(&mut arm, turned(std::f64::consts::PI + 0.5, 5.0, 2.0));
+        assert_eq!((told(&mut arm, 20), arm.device.stops), (0, 2), "{law:?}");
+    }
+}
+
+#[test]
+fn a_hand_is_not_pulled_the_other_way_round_by_an_arm_that_it_has_left_behind() {
+    let law = Law::PositionPosition;
+    let mut hand = hand(law);
+    let mut felt = |angle| {
+        hand.feel(Time::ZERO, &turned(0.0, 0.0, 0.0));
+        hand.device.state = Some(turned(angle, 0.0, 0.0));
+        hand.sample(Time::ZERO).unwrap().state.turning.unwrap().torque[1]
+    };
+    assert!(felt(1.5) < -1.9, "back to the arm");
+    let away = [1.6, 3.1, 3.2, 4.0].map(&mut felt);
+    assert!(
+        away.iter().all(|torque| torque.abs() < 1e-9),
+        "{away:?}: let go of, whichever way is the shorter"
+    );
+}

@@ -16,6 +16,8 @@ const BUSY: Duration = Duration::from_millis(2_500);
 pub(super) struct Connecting {
     link: Link,
     was_connected: bool,
+    /// The robot answered, and no session with it can be.
+    refused: Option<Trouble>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +53,7 @@ pub(super) enum Step {
 impl Connecting {
     /// The first transport tries from `now` on.
     pub(super) fn new(now: Time) -> Self {
-        Self { link: Link::Trying { since: now, closed: false }, was_connected: false }
+        Self { link: Link::Trying { since: now, closed: false }, was_connected: false, refused: None }
     }
 
     /// There is a session.
@@ -68,6 +70,23 @@ impl Connecting {
             Link::Trying { since, .. } => Link::Trying { since, closed: true },
             other => other,
         };
+    }
+
+    /// What answers is such that there will be no session, whatever is tried. Where there is one it was somebody else.
+    pub(super) fn refused(&mut self, why: Trouble) {
+        if self.link != Link::Up {
+            self.refused.get_or_insert(why);
+        }
+    }
+
+    /// Did the robot answer so?
+    pub(super) const fn is_refused(&self) -> bool {
+        self.refused.is_some()
+    }
+
+    /// Why there is no session: what the robot said, or else this.
+    pub(super) fn why(&self, trouble: Trouble) -> Trouble {
+        self.refused.clone().unwrap_or(trouble)
     }
 
     /// A new transport tries.
@@ -87,7 +106,8 @@ impl Connecting {
         let (since, gives_up) = match self.link {
             Link::Up | Link::Over => return None,
             Link::Trying { since, closed } => {
-                let gives_up = is_final(&trouble(), self.was_connected, now.saturating_since(since), closed);
+                let gives_up = self.refused.is_some()
+                    || is_final(&trouble(), self.was_connected, now.saturating_since(since), closed);
                 if closed {
                     self.link = Link::Resting { since, until: (now + AGAIN).min(since + PATIENCE) };
                 }
@@ -211,5 +231,23 @@ mod tests {
         for lost in [Trouble::SentAway, Trouble::Unreachable, Trouble::NoAnswer] {
             assert_eq!(gives_up(lost, true), Some(5_000));
         }
+    }
+
+    #[test]
+    fn a_robot_with_which_no_session_can_be_is_asked_no_more_but_what_a_stranger_says_ends_none() {
+        let why = || Trouble::Ended("another version".to_owned());
+        let mut connecting = Connecting::new(at(0));
+        connecting.refused(why());
+        assert_eq!(
+            poll(&mut connecting, 20, &Trouble::NoAnswer),
+            Some(Step::GiveUp { was_connected: false })
+        );
+        assert_eq!(connecting.why(Trouble::NoAnswer), why());
+        let mut connecting = Connecting::new(at(0));
+        connecting.connected();
+        connecting.refused(why());
+        connecting.closed(at(100));
+        assert_eq!(poll(&mut connecting, 100, &Trouble::Unreachable), None);
+        assert_eq!(connecting.why(Trouble::Unreachable), Trouble::Unreachable);
     }
 }

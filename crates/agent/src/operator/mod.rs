@@ -30,7 +30,7 @@ use crate::diagnostics;
 use crate::observer::Eye;
 use crate::{
     Alarm, Conversation, DeviceMessage, GOODBYE, MOST_MESSAGES, Observed, OperatorDevice, SessionObserver,
-    Watched,
+    Trouble, Watched,
 };
 
 /// An operator, the device in its hand, and a clock that asks the device at a rate: sans-IO, over any transport.
@@ -60,6 +60,7 @@ pub struct Operator<T, D: OperatorDevice> {
     /// Where the robot is, and what it feels while that is fresh.
     robot_position: [f32; 3],
     robot_force: Option<[f32; 3]>,
+    robot_torque: Option<[f32; 3]>,
     /// Of the records that were given out.
     kept: u64,
     /// Not told yet.
@@ -105,6 +106,7 @@ impl<T: Conversation, D: OperatorDevice> Operator<T, D> {
             held_until: Time::ZERO,
             robot_position: [0.0; 3],
             robot_force: None,
+            robot_torque: None,
             kept: 0,
             notes: VecDeque::new(),
             closing: None,
@@ -178,6 +180,7 @@ impl<T: Conversation, D: OperatorDevice> Operator<T, D> {
             stale: self.sampler.stale,
             robot_position: self.robot_position,
             robot_force: self.robot_force,
+            robot_torque: self.robot_torque,
             choices: self.transport().choices(),
             copies: self.transport().copies(),
         }
@@ -199,7 +202,7 @@ impl<T: Conversation, D: OperatorDevice> Operator<T, D> {
 
     /// Nothing fresh is known of the robot.
     fn let_go(&mut self) {
-        self.robot_force = None;
+        (self.robot_force, self.robot_torque) = (None, None);
         self.device.0.lost();
     }
 
@@ -248,6 +251,7 @@ impl<T: Conversation, D: OperatorDevice> Operator<T, D> {
         }
         let state = sample.state;
         let state = State { created: now, enabling: self.is_held(now, state.enabling), ..state };
+        let state = self.session.told(state);
         // Why one is refused is in the counters.
         let taken = self.session.send_state(now, state);
         self.eye.show(now, Observed::Made(&state, taken));
@@ -320,6 +324,7 @@ impl<T: Conversation, D: OperatorDevice> Operator<T, D> {
             OperatorEvent::Feedback { state, .. } => {
                 self.robot_position = state.position;
                 self.robot_force = Some(state.force);
+                self.robot_torque = state.turning.map(|turning| turning.torque);
                 self.device.0.feel(now, &state);
                 return None;
             }
@@ -328,6 +333,7 @@ impl<T: Conversation, D: OperatorDevice> Operator<T, D> {
             OperatorEvent::EmergencyStopped { kept, .. } => self.keep(!kept),
             OperatorEvent::WasReset => self.keep(false),
             OperatorEvent::FeedbackLost => self.let_go(),
+            OperatorEvent::Incompatible(error) => self.connecting.refused(Trouble::Ended(error.to_string())),
             OperatorEvent::Channel(ChannelEvent::Opened { .. }) => {
                 self.next_exchange.get_or_insert(now);
             }
@@ -400,7 +406,11 @@ impl<T: Conversation, D: OperatorDevice> Operator<T, D> {
         match self.connecting.poll(now, || transport.trouble())? {
             Step::Reconnect => Some(OperatorNote::Reconnect),
             Step::GiveUp { was_connected } => {
-                let trouble = transport.trouble();
+                let trouble = self.connecting.why(transport.trouble());
+                if self.connecting.is_refused() {
+                    // It does not wait for this end.
+                    self.session.close(now);
+                }
                 let why = if was_connected { EndedBy::Lost(trouble) } else { EndedBy::NotConnected(trouble) };
                 let progress = self.progress(now);
                 self.closing = Some(Closing { until: now, progress: None });

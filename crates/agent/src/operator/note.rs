@@ -61,6 +61,8 @@ pub struct Progress {
     pub robot_position: [f32; 3],
     /// What the robot feels, N; `None` while nothing fresh is known of it: the hand is given none.
     pub robot_force: Option<[f32; 3]>,
+    /// What turns it, N·m, where that is told; `None` as of the force.
+    pub robot_torque: Option<[f32; 3]>,
     /// How messages were spread over paths, and why: [`Conversation::choices`](crate::Conversation::choices).
     pub choices: Option<ChoiceReport>,
     /// Messages, and copies of them that were sent: [`Conversation::copies`](crate::Conversation::copies).

@@ -218,7 +218,8 @@ impl<T: Conversation, P: RobotDevice> Robot<T, P> {
         }
         self.next_step += period * (behind + 1);
         self.session.miss(behind);
-        if let Some(measured) = newest {
+        if let Some(mut measured) = newest {
+            measured.state = self.session.told(measured.state);
             self.report.measured(&measured);
             self.eye.show(now, Observed::Measured(&measured));
             let state = measured.state;

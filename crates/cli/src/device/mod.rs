@@ -41,9 +41,11 @@ impl Simulated {
         format!("sim:{}", self.0.name())
     }
 
-    fn start(self) -> SimulatedArm {
-        let robot = SimulatedRobot::new(&self.0, SimulatedRobot::REST);
-        SimulatedArm::new(robot, Duration::from_millis(1))
+    fn start(self, turns: bool) -> SimulatedArm {
+        let environment = if turns { self.0.smooth() } else { self.0 };
+        let robot = SimulatedRobot::new(&environment, SimulatedRobot::REST);
+        let arm = SimulatedArm::new(robot, Duration::from_millis(1));
+        if turns { arm.turning() } else { arm }
     }
 }
 
@@ -95,7 +97,7 @@ impl Moved {
         Seen::new(matches!(self, Self::Simulated(Simulated(environment)) if environment.surface().is_some()))
     }
 
-    /// Starts it with its limits and channels. A real device, and a program that may be one, is not moved without limits.
+    /// Starts it with its limits and channels; a simulated one `turns` what it moves along x otherwise. A real device, and a program that may be one, is not moved without limits.
     ///
     /// # Errors
     /// One line: which limit is missing or cannot be kept, or why the device did not start.
@@ -104,6 +106,7 @@ impl Moved {
         limits: DeviceLimits,
         channels: &Channels,
         seen: Seen,
+        turns: bool,
     ) -> Result<Ready, String> {
         let (mut drops, mut by_states) = (None, true);
         let (device, name): (Box<dyn Stoppable + Send>, _) = match self {
@@ -114,7 +117,7 @@ impl Moved {
                          your own, --robot exec:PROGRAM, or leave the channel out"
                     ));
                 }
-                (Box::new(InProcess::new(simulated.start())), simulated.name())
+                (Box::new(InProcess::new(simulated.start(turns))), simulated.name())
             }
             Self::Process(program) => {
                 // Channels of motion have limits of their own.
@@ -207,7 +210,7 @@ mod tests {
     fn what_is_not_simulated_here_names_the_limits_that_it_lacks() {
         let device: Moved = "exec:exit 1".parse().unwrap();
         let some = DeviceLimits { velocity: Some(0.5), ..DeviceLimits::default() };
-        let error = device.start(some, &Channels::default(), Seen::default()).err().unwrap();
+        let error = device.start(some, &Channels::default(), Seen::default(), false).err().unwrap();
         assert!(error.ends_with("--position-limit, --force-limit are missing"), "{error}");
         assert!("exec:".parse::<Moved>().is_err() && "arm".parse::<Moved>().is_err());
     }
@@ -217,7 +220,7 @@ mod tests {
         let ready = "sim"
             .parse::<Moved>()
             .unwrap()
-            .start(DeviceLimits::default(), &Channels::default(), Seen::default())
+            .start(DeviceLimits::default(), &Channels::default(), Seen::default(), false)
             .unwrap();
         assert!(ready.description().contains("WITHOUT LIMITS"), "{}", ready.description());
         assert_eq!(ready.warning(), None);
@@ -225,7 +228,7 @@ mod tests {
         let ready = "sim:wall"
             .parse::<Moved>()
             .unwrap()
-            .start(limits, &Channels::default(), Seen::default())
+            .start(limits, &Channels::default(), Seen::default(), false)
             .unwrap();
         assert_eq!(ready.description(), "moves sim:wall, which is simulated, within 20 N");
     }

@@ -87,7 +87,7 @@ impl Moving {
     fn new(simulated: Simulated, log: Option<File>) -> Self {
         let began = Clock::since_boot();
         Self {
-            arm: simulated.start(),
+            arm: simulated.start(false),
             began,
             simulated: began,
             report: DeviceReport::default(),

@@ -315,7 +315,8 @@ impl Arguments {
         }
         channels::check_codec(self.codec.codec, !self.channels()?.is_empty())?;
         let buttons = Buttons::default();
-        let device = self.input.open(self.period(), &self.columns, self.repeat, self.priority(), &buttons)?;
+        let (columns, repeats, turns) = (&self.columns, self.repeat, self.law.turns());
+        let device = self.input.open(self.period(), columns, repeats, self.priority(), &buttons, turns)?;
         let shown = match (is_filled, self.json) {
             (true, _) => Shown::Nowhere,
             (_, true) => Shown::Json(clock),
@@ -361,6 +362,8 @@ impl Arguments {
             .deadline(self.deadline)
             .reliable(self.reliable)
             .feedback_force(self.force_limit)
+            .feedback_torque(self.law.hand_torque())
+            .turns(self.law.turns())
             .order(order);
         let session = self.channels()?.for_operator(session)?;
         let agent = OperatorSettings::new(self.period()).resumes(match self.resume {

@@ -116,6 +116,9 @@ pub(super) fn what_helps(state: RobotState, cause: StopCause) -> &'static str {
             ": let go of it at the robot (r there), then resume (r)"
         }
         (RobotState::Fault, _) => ": reset it (c), then resume (r)",
+        (RobotState::Paused, StopCause::TurnedApart) => {
+            ": hand and arm are more than a quarter turn apart; turn the hand to how the arm is turned, then resume (r)"
+        }
         (RobotState::Paused, StopCause::Device) => ": see what the robot's own output says of its device",
         _ => "",
     }

@@ -7,21 +7,20 @@ use serde_json::Value;
 use crate::sessions::{Running, beside_one, signal};
 use crate::world::World;
 
-/// A session of six seconds with a wall: the operator's summary, the most force that it was told of, N, and all that the robot said.
-fn felt(name: &str, robot: &str, operator: &str) -> (Value, f64, String) {
+/// A session of six seconds with a wall: the operator's summary, the most that it was told of what the robot feels along or about x, N or N·m, and all that the robot said.
+fn felt(world: &World, robot: &str, operator: &str, what: &str) -> (Value, f64, String) {
     let _beside = beside_one();
-    let world = World::new(name);
     let mut robot = Running::start(world.command(&format!(
         "robot --listen 127.0.0.1:0 --plaintext --transport udp --state kept --watchdog 1s --robot sim:wall {robot} --json"
     )));
     let address = robot.wait_for("listening")["address"].as_str().unwrap().to_owned();
     let mut operator = Running::start(world.command(&format!(
-        "operator --connect {address} --plaintext --transport udp --state asked --messages 6000 --resume start --every 100ms {operator} --json"
+        "operator --connect {address} --plaintext --transport udp --state asked --messages 6000 --every 100ms {operator} --json"
     )));
     let most = Cell::new(0.0_f64);
     let summary = operator
         .find(|line| {
-            let force = &line["robot_force_n"][0];
+            let force = &line[what][0];
             most.set(most.get().max(force.as_f64().unwrap_or_default().abs()));
             line["event"] == "summary"
         })
@@ -32,14 +31,16 @@ fn felt(name: &str, robot: &str, operator: &str) -> (Value, f64, String) {
         said.set(said.take() + &line.to_string());
         line["event"] == "summary"
     });
-    println!("{} N at most; {summary}", most.get());
+    println!("{} at most; {summary}", most.get());
     (summary, most.get(), said.take())
 }
 
 #[test]
 fn hand_and_arm_meet_a_wall_by_either_passive_law() {
     for law in ["wave", "tdpa"] {
-        let (operator, most, said) = felt(law, &format!("--law {law}"), &format!("--law {law}"));
+        let law = format!("--law {law}");
+        let operator = format!("{law} --resume start");
+        let (operator, most, said) = felt(&World::new(&law[6..]), &law, &operator, "robot_force_n");
         assert!(most > 0.2, "{law}: nothing is touched");
         assert!(operator["status"]["delivered"].as_u64() > Some(1_000), "{law}: {operator}");
         assert!(!said.contains("both ends need"), "{law}: {said}");
@@ -47,8 +48,49 @@ fn hand_and_arm_meet_a_wall_by_either_passive_law() {
 }
 
 #[test]
+fn a_hand_turns_an_arm_against_a_stop_by_every_law_and_feels_its_torque() {
+    for law in ["position_force", "position_position", "wave", "tdpa"] {
+        let world = World::new(&format!("turns-{law}"));
+        let law = format!("--law {law} --turns");
+        // On a busy machine the watchdog's second is over now and then.
+        let records = format!("{law} --resume always --record turns.mcap");
+        let (operator, most, said) = felt(&world, &law, &records, "robot_torque_nm");
+        assert!(most > 0.02, "{law}: nothing is touched");
+        assert!(operator["status"]["delivered"].as_u64() > Some(1_000), "{law}: {operator}");
+        assert!(!said.contains("both ends need") && !said.contains("turned_apart"), "{law}: {said}");
+        let recorded = world.good("trace info turns.mcap");
+        for column in
+            ["robot_state_torque_x", "operator_state_angular_velocity_x", "robot_state_orientation_w"]
+        {
+            assert!(recorded.contains(column), "{law}: {recorded}");
+        }
+    }
+}
+
+#[test]
+fn ends_of_which_one_turns_say_what_to_do_at_once() {
+    let _beside = beside_one();
+    let world = World::new("turns-apart");
+    for (robot, operator) in [("--turns", ""), ("", "--turns")] {
+        let mut robot = Running::start(world.command(&format!(
+            "robot --listen 127.0.0.1:0 --plaintext --transport udp --state kept --robot sim:wall {robot} --json"
+        )));
+        let address = robot.wait_for("listening")["address"].as_str().unwrap().to_owned();
+        let ended = world.taut(&format!(
+            "operator --connect {address} --plaintext --transport udp --state asked --messages 10 {operator}"
+        ));
+        let says = "have both ends do so (`turns`), or neither";
+        assert!(ended.status != 0 && ended.err.contains(says), "{ended:?}");
+        assert!(robot.wait_for("incompatible")["error"].as_str().unwrap().contains(says));
+        signal(robot.pid(), "-TERM");
+        robot.wait_for("summary");
+    }
+}
+
+#[test]
 fn ends_of_different_laws_do_not_move_together() {
-    let (operator, most, said) = felt("law-apart", "--law wave", "");
+    let (operator, most, said) =
+        felt(&World::new("law-apart"), "--law wave", "--resume start", "robot_force_n");
     assert!(said.contains("both ends need the same"), "{said}");
     assert_eq!(operator["status"]["cause"], "device", "{operator}");
     assert!(most.abs() < 1e-9, "it touched something");
@@ -68,4 +110,6 @@ fn what_does_not_go_with_a_law_is_refused_with_what_to_do() {
     assert!(refused("--law wave --servo 3000").contains("write 3000,45"));
     assert!(refused("--law oracle").contains("known in simulation alone"));
     assert!(refused("--law tdpa --hand-force 0").contains("0.001 to 1000 N"));
+    assert!(refused("--turns --hand-torque 0").contains("0.0001 to 100 N·m"));
+    assert!(refused("--turns --codec omni71").contains("leave out --codec"));
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::{Value, json};
 use taut_core::Duration;
-use taut_session::{Channel, ChannelId, Direction, Encoding, State, Verdict};
+use taut_session::{Channel, ChannelId, Direction, Encoding, State, Turning, Verdict};
 
 /// A message's content.
 #[derive(Clone, Debug)]
@@ -60,9 +60,37 @@ struct StateMessage {
     force_x_n: f32,
     force_y_n: f32,
     force_z_n: f32,
+    /// Where it is told.
+    #[serde(flatten)]
+    turning: Option<TurningMessage>,
     gripper: u16,
     enabling: bool,
     locked: bool,
+}
+
+#[derive(Serialize)]
+struct TurningMessage {
+    angular_velocity_x_rad_s: f32,
+    angular_velocity_y_rad_s: f32,
+    angular_velocity_z_rad_s: f32,
+    torque_x_nm: f32,
+    torque_y_nm: f32,
+    torque_z_nm: f32,
+}
+
+impl TurningMessage {
+    const fn new(turning: &Turning) -> Self {
+        let [angular_velocity_x_rad_s, angular_velocity_y_rad_s, angular_velocity_z_rad_s] = turning.velocity;
+        let [torque_x_nm, torque_y_nm, torque_z_nm] = turning.torque;
+        Self {
+            angular_velocity_x_rad_s,
+            angular_velocity_y_rad_s,
+            angular_velocity_z_rad_s,
+            torque_x_nm,
+            torque_y_nm,
+            torque_z_nm,
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -131,15 +159,18 @@ fn state_message(state: &State, sequence: u64, age: Duration) -> StateMessage {
         force_x_n,
         force_y_n,
         force_z_n,
+        turning: state.turning.as_ref().map(TurningMessage::new),
         gripper: state.gripper,
         enabling: state.enabling,
         locked: state.locked,
     }
 }
 
-/// JSON Schema (draft 2020-12) of an object with these fields, in the words of an example of it.
-fn schema(example: &impl Serialize) -> Vec<u8> {
-    let example = serde_json::to_value(example).expect("it is JSON");
+/// JSON Schema (draft 2020-12) of an object with these fields, in the words of an example of it that has all, and of one that has the least.
+fn schema(example: &impl Serialize, least: &impl Serialize) -> Vec<u8> {
+    let [example, least] =
+        [serde_json::to_value(example), serde_json::to_value(least)].map(|it| it.expect("it is JSON"));
+    let required: Vec<_> = least.as_object().into_iter().flatten().map(|(name, _)| name).collect();
     let kind = |value: &Value| match value {
         Value::Bool(_) => "boolean",
         Value::String(_) => "string",
@@ -148,7 +179,7 @@ fn schema(example: &impl Serialize) -> Vec<u8> {
     let fields = example.as_object().into_iter().flatten();
     let properties: serde_json::Map<_, _> =
         fields.map(|(name, value)| (name.clone(), json!({ "type": kind(value) }))).collect();
-    json!({ "type": "object", "properties": properties }).to_string().into_bytes()
+    json!({ "type": "object", "properties": properties, "required": required }).to_string().into_bytes()
 }
 
 impl Topic {
@@ -163,8 +194,10 @@ impl Topic {
             metadata: BTreeMap::new(),
         };
         let state = || {
-            let state = State::at(taut_core::Time::ZERO);
-            schema(&state_message(&state, 0, Duration::ZERO))
+            let least = State::at(taut_core::Time::ZERO);
+            let all = State { turning: Some(Turning::default()), ..least };
+            let [all, least] = [all, least].map(|state| state_message(&state, 0, Duration::ZERO));
+            schema(&all, &least)
         };
         Some(match self {
             Self::OperatorState => own("operator/state", "taut.State", state()),
@@ -172,10 +205,11 @@ impl Topic {
             Self::RoundTrip => {
                 let example =
                     RoundTripMessage { sequence: 0, round_trip_ms: 0.0, verdict: Verdict::ALL[0].name() };
-                own("operator/round_trip", "taut.RoundTrip", schema(&example))
+                own("operator/round_trip", "taut.RoundTrip", schema(&example, &example))
             }
             Self::Events => {
-                own("taut/events", "taut.Event", schema(&json!({ "event": "stopped", "t_s": 0.0 })))
+                let example = json!({ "event": "stopped", "t_s": 0.0 });
+                own("taut/events", "taut.Event", schema(&example, &example))
             }
             Self::Channel(id) => of_channel(channels.get(usize::from(id.0))?),
         })

@@ -60,6 +60,12 @@ impl SimulatedArm {
         }
     }
 
+    /// What it does along x it does as a turn about it, at the end of a lever of 10 cm. Default: no.
+    pub fn turning(mut self) -> Self {
+        self.turns = true;
+        self
+    }
+
     /// The arm.
     pub fn robot(&self) -> &SimulatedRobot {
         &self.robot

@@ -207,7 +207,9 @@ pub fn operator(teleop: &Teleop) -> OperatorConfig {
         .reliable(teleop.reliable)
         .window(teleop.window)
         .congestion(congestion(teleop))
-        .feedback_force(teleop.device_force as f32);
+        .feedback_force(teleop.device_force as f32)
+        .feedback_torque((teleop.device_force * LEVER) as f32)
+        .turns(teleop.turns);
     let config = match teleop.deadline {
         Some(deadline) => config.deadline(deadline),
         None => config.no_deadline(),
@@ -376,6 +378,7 @@ pub fn robot(teleop: &Teleop) -> RobotConfig {
         .queue(teleop.queue)
         .order(order(teleop))
         .feedback_rate(teleop.feedback.max(1))
+        .turns(teleop.turns)
         .window(teleop.window)
         .congestion(congestion(teleop));
     let config = teleop.channel_rate.into_iter().fold(config, RobotConfig::channel_rate);

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use taut_core::{
     Bitrate, Datagram, Deadline, DropCause, Duration, Event, Rng, Time, Transmit, Transport, earliest,
 };
-use taut_wire::session::{Body, Hello, Limits, RobotState, Role, StopCause};
+use taut_wire::session::{Body, Error, Hello, Limits, RobotState, Role, StopCause};
 
 pub use self::event::{OperatorEvent, ResumeError, StateError};
 use self::receive::{FeedbackWatch, RobotView};
@@ -183,7 +183,7 @@ impl<T: Transport> Operator<T> {
     /// See [`StateError`]; each refusal is counted.
     pub fn send_state(&mut self, now: Time, state: State) -> Result<u64, StateError> {
         let enabling = self.enables(state.enabling);
-        let state = State { created: state.created.min(now), enabling, ..state };
+        let state = self.told(State { created: state.created.min(now), enabling, ..state });
         let item = self.sending.item(state);
         if let Err(error) = self.admit(now, &item) {
             self.counters.stream(stream_of(state.priority)).dropped.add(error.cause());
@@ -195,6 +195,11 @@ impl<T: Transport> Operator<T> {
         }
         self.settle(now);
         Ok(sequence)
+    }
+
+    /// What is told of this state: how it turns [where that is](crate::OperatorConfig::turns).
+    pub fn told(&self, state: State) -> State {
+        state.of_end(self.config.turns)
     }
 
     /// The device was not asked for so many samples, because its host was late: what a [`Packing`](crate::Packing) lets travel along with
@@ -529,13 +534,7 @@ impl<T: Transport> Operator<T> {
                 self.handle_data(now, &header, &frame);
                 self.port.give_back(frame);
             }
-            Heard::Foreign(error) => {
-                self.counters.refused.add(DropCause::Malformed);
-                if now >= self.next_foreign {
-                    self.next_foreign = now + FOREIGN_INTERVAL;
-                    self.events.push_back(OperatorEvent::Incompatible(error));
-                }
-            }
+            Heard::Foreign(error) => self.handle_incompatible(now, error),
             Heard::Dropped { tag, cause } => self.dropped_by_transport(now, tag, cause),
             Heard::Refused(cause) => {
                 self.counters.refused.add(cause);
@@ -550,6 +549,14 @@ impl<T: Transport> Operator<T> {
                 self.events.push_back(OperatorEvent::PathDown(path));
             }
             Heard::Closed => self.end(),
+        }
+    }
+
+    pub(super) fn handle_incompatible(&mut self, now: Time, error: Error) {
+        self.counters.refused.add(DropCause::Malformed);
+        if now >= self.next_foreign {
+            self.next_foreign = now + FOREIGN_INTERVAL;
+            self.events.push_back(OperatorEvent::Incompatible(error));
         }
     }
 

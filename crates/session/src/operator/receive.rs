@@ -2,7 +2,7 @@
 
 use taut_core::{Deadline, DropCause, Duration, Time, Transport};
 use taut_wire::session::{
-    Ack, Answer, Body, ClockReply, ClockRequest, CommandAck, DataHeader, Feedback, Frame, Hello,
+    Ack, Answer, Body, ClockReply, ClockRequest, CommandAck, DataHeader, Error, Feedback, Frame, Hello,
     RefusalReason, RobotState, Role, StopCause,
 };
 
@@ -55,6 +55,11 @@ impl FeedbackWatch {
 
 impl<T: Transport> Operator<T> {
     pub(super) fn handle_frame(&mut self, now: Time, frame: &Frame) {
+        if let (Body::Refusal(reason), Phase::Greeting) = (&frame.body, self.phase)
+            && let Some(error) = self.differs(*reason)
+        {
+            return self.handle_incompatible(now, error);
+        }
         if frame.session != self.port.session {
             // Meant for somebody else who came over the same way.
             return self.refuse(DropCause::Unauthenticated);
@@ -113,6 +118,15 @@ impl<T: Transport> Operator<T> {
         }
     }
 
+    /// A robot that does not understand this end names no session of it.
+    const fn differs(&self, reason: RefusalReason) -> Option<Error> {
+        match (reason, self.config.turns) {
+            (RefusalReason::Turns, false) => Some(Error::Turning { theirs: true }),
+            (RefusalReason::UnsupportedVersion, true) => Some(Error::Turning { theirs: false }),
+            _ => None,
+        }
+    }
+
     fn refuse(&mut self, cause: DropCause) {
         self.counters.refused.add(cause);
         self.events.push_back(OperatorEvent::Refused(cause));
@@ -121,6 +135,9 @@ impl<T: Transport> Operator<T> {
     fn handle_hello(&mut self, now: Time, hello: &Hello) {
         if hello.role != Role::Robot {
             return self.refuse(DropCause::Malformed);
+        }
+        if hello.turns != self.config.turns {
+            return self.handle_incompatible(now, Error::Turning { theirs: hello.turns });
         }
         self.robot = RobotView { state: hello.state, cause: hello.cause, epoch: hello.epoch };
         self.feedback = FeedbackWatch { deadline_us: hello.deadline_us, ..FeedbackWatch::default() };
@@ -276,8 +293,9 @@ impl<T: Transport> Operator<T> {
             Err(cause) => self.counters.stream(wire.stream).dropped.add(cause),
             Ok(age) => {
                 self.feedback.fresh = Some(now);
-                let mut state = State::from_wire(wire, now - age);
+                let mut state = State::from_wire(wire, now - age).of_end(self.config.turns);
                 shorten(&mut state.force, self.config.feedback_force);
+                state.turning.iter_mut().for_each(|it| shorten(&mut it.torque, self.config.feedback_torque));
                 let (sequence, applied) = (wire.sequence, feedback.applied);
                 self.events.push_back(OperatorEvent::Feedback { sequence, applied, state, age });
             }

@@ -105,6 +105,7 @@ impl<T: Transport> Operator<T> {
             max_age_us: 0,
             deadline_us: self.config.deadline.map_or(0, |deadline| deadline.as_micros_u32().max(1)),
             hold_to_run: false,
+            turns: self.config.turns,
             limits: Limits::default(),
             channels: self.sending.channels.declarations(),
         }

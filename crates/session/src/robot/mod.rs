@@ -196,7 +196,7 @@ impl<T: Transport> Robot<T> {
     /// When there is no operator, when a number is not finite, or when it is too old already.
     pub fn send_feedback(&mut self, now: Time, state: State) -> Result<u64, StateError> {
         self.check(now);
-        let state = State { created: state.created.min(now), ..state };
+        let state = self.told(State { created: state.created.min(now), ..state });
         if !state.is_finite() {
             self.feedback_drops.add(DropCause::NotFinite);
             return Err(StateError::NotFinite);
@@ -219,6 +219,11 @@ impl<T: Transport> Robot<T> {
         }
         self.settle(now);
         Ok(sequence)
+    }
+
+    /// What is told of this state: how it turns [where that is](crate::OperatorConfig::turns).
+    pub fn told(&self, state: State) -> State {
+        state.of_end(self.config.turns)
     }
 
     /// The device was not asked for so many samples, because its host was late: what a [`Packing`](crate::Packing) lets travel along with

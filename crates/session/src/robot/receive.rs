@@ -130,6 +130,11 @@ impl<T: Transport> Robot<T> {
         if !known && busy {
             return self.handle_stranger(now, session);
         }
+        if hello.turns != self.config.turns {
+            let ours =
+                if self.config.turns { RefusalReason::Turns } else { RefusalReason::UnsupportedVersion };
+            return self.handle_incompatible(now, Error::Turning { theirs: hello.turns }, session, ours);
+        }
         if !known {
             if self.operator.is_some() {
                 self.lose_operator(now, StopCause::OperatorLeft);
@@ -150,6 +155,7 @@ impl<T: Transport> Robot<T> {
             max_age_us: self.config.oldest().as_micros_u32(),
             deadline_us: self.config.feedback_deadline.as_micros_u32().max(1),
             hold_to_run: self.config.hold_to_run,
+            turns: self.config.turns,
             limits: self.config.limits.wire,
             channels: self.sending.channels.declarations(),
         };
@@ -188,6 +194,11 @@ impl<T: Transport> Robot<T> {
 
     /// A peer of another version gets a frame of this one: its first bytes say which that is.
     pub(super) fn handle_foreign(&mut self, now: Time, error: Error) {
+        let reason = if self.config.turns { RefusalReason::Turns } else { RefusalReason::UnsupportedVersion };
+        self.handle_incompatible(now, error, 1, reason);
+    }
+
+    fn handle_incompatible(&mut self, now: Time, error: Error, session: u32, reason: RefusalReason) {
         self.counters.refused.add(DropCause::Malformed);
         if now >= self.next_foreign {
             self.next_foreign = now + FOREIGN_INTERVAL;
@@ -195,7 +206,7 @@ impl<T: Transport> Robot<T> {
         }
         if now >= self.next_refusal {
             self.next_refusal = now + REFUSAL_INTERVAL;
-            self.port.refuse(now, 1, RefusalReason::UnsupportedVersion);
+            self.port.refuse(now, session, reason);
         }
     }
 
@@ -381,7 +392,12 @@ impl<T: Transport> Robot<T> {
         if !self.guard.admits(now) {
             return Err(Verdict::RateLimited);
         }
-        let state = State::from_wire(wire, now - age.likely);
+        let state = State::from_wire(wire, now - age.likely).of_end(self.config.turns);
+        if self.config.turns && self.guard.is_apart(now, &state) && self.safety.pause(StopCause::TurnedApart)
+        {
+            self.halt(now, StopCause::TurnedApart);
+            return Err(Verdict::Stopped);
+        }
         // Where the robot will be when those before it were applied, nobody knows yet.
         if self.processor.waiting() == 0 {
             self.guard.check(now, &state)?;

@@ -31,6 +31,7 @@ fn hello() -> Body {
         watchdog_us: 100_000,
         max_age_us: 0,
         hold_to_run: false,
+        turns: false,
         limits: Limits::default(),
         deadline_us: 0,
         channels: Vec::new(),

@@ -15,6 +15,7 @@ mod random;
 mod repair;
 mod safety;
 mod stops;
+mod turning;
 
 use harness::{Log, MS, World};
 use taut_core::{Bitrate, Bytes, Duration, Transport};

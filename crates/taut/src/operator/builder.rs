@@ -27,6 +27,7 @@ use crate::time::ours;
 /// | [`rate`](Self::rate) | 1000 Hz |
 /// | [`deadline`](Self::deadline) | 200 ms |
 /// | [`force_limit`](Self::force_limit) | 5 N |
+/// | [`turns`](Self::turns), [`torque_limit`](Self::torque_limit) | no, 0.5 N·m |
 /// | [`resumes_at_start`](Self::resumes_at_start) | no |
 #[derive(Default)]
 #[must_use = "a builder does nothing before `start` or `build`"]
@@ -38,6 +39,8 @@ pub struct OperatorBuilder {
     rate: Option<u32>,
     deadline: Option<Duration>,
     force_limit: Option<f32>,
+    torque_limit: Option<f32>,
+    turns: bool,
     resumes: bool,
     channels: Vec<Arc<Port>>,
 }
@@ -140,6 +143,19 @@ impl OperatorBuilder {
         self
     }
 
+    /// [Angular velocity and torque](crate::State::turning) of the device's states go both ways, as [the robot's](crate::RobotBuilder::turns): where one end says so and the other
+    /// does not there is no session, and either is told. Default: no.
+    pub fn turns(mut self) -> Self {
+        self.turns = true;
+        self
+    }
+
+    /// The largest torque that the hand is given, N·m: what it and the device bear. Default: 0.5 N·m.
+    pub fn torque_limit(mut self, newton_metres: f32) -> Self {
+        self.torque_limit = Some(newton_metres);
+        self
+    }
+
     /// Lets the robot move when the session begins, without being asked; once, and never after an emergency stop. Default: only
     /// [`resume`](crate::Operator::resume) does.
     pub fn resumes_at_start(mut self) -> Self {
@@ -169,11 +185,19 @@ impl OperatorBuilder {
         if !(force.is_finite() && force >= 0.0) {
             return Err(Error::invalid("force_limit", format!("{force} N is not a finite number from 0 up")));
         }
+        let torque = self.torque_limit.unwrap_or(0.5);
+        if !(torque.is_finite() && torque >= 0.0) {
+            return Err(Error::invalid(
+                "torque_limit",
+                format!("{torque} N·m is not a finite number from 0 up"),
+            ));
+        }
         let rate = self.rate.unwrap_or(1_000);
         let settings =
             OperatorSettings::new(ours(period(rate)?)).reports_by_time(taut_core::Duration::from_millis(100));
         let policy = if self.resumes { ResumePolicy::Start } else { ResumePolicy::Never };
-        let mut session = OperatorConfig::new().rate(rate).feedback_force(force);
+        let session = OperatorConfig::new().rate(rate).feedback_force(force);
+        let mut session = session.feedback_torque(torque).turns(self.turns);
         if let Some(deadline) = self.deadline {
             session = session.deadline(ours(deadline));
         }

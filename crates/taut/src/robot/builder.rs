@@ -31,6 +31,7 @@ use crate::time::ours;
 /// | [`watchdog`](Self::watchdog) | 100 ms |
 /// | [`rate`](Self::rate) | 1000 Hz |
 /// | [`hold_to_run`](Self::hold_to_run) | no |
+/// | [`turns`](Self::turns) | no |
 #[derive(Default)]
 #[must_use = "a builder does nothing before `start` or `build`"]
 pub struct RobotBuilder {
@@ -41,6 +42,7 @@ pub struct RobotBuilder {
     watchdog: Option<Duration>,
     rate: Option<u32>,
     hold_to_run: bool,
+    turns: bool,
     moves_nothing: bool,
     hands: Vec<Limited>,
     channels: Vec<Declared>,
@@ -160,6 +162,14 @@ impl RobotBuilder {
         self
     }
 
+    /// [Angular velocity and torque](State::turning) of the device's states go both ways, and [the operator's](crate::OperatorBuilder::turns) have to: where one end says so and
+    /// the other does not there is no session, and either is told. The robot stops ([`TurnedApart`](taut_session::StopCause::TurnedApart)) when the hand is turned by more
+    /// than a quarter turn from how the device measures itself. Default: no.
+    pub fn turns(mut self) -> Self {
+        self.turns = true;
+        self
+    }
+
     /// How often devices are measured, and what they measure is fed back; 1 to 10 000 Hz. Default: 1000.
     pub fn rate(mut self, hz: u32) -> Self {
         self.rate = Some(hz);
@@ -225,7 +235,8 @@ impl RobotBuilder {
             return Err(Error::invalid("watchdog", format!("{watchdog:?} is not from 10 ms to 5 s")));
         }
         let period = period(self.rate.unwrap_or(1_000))?;
-        let mut session = RobotConfig::new().watchdog(ours(watchdog)).hold_to_run(self.hold_to_run);
+        let mut session =
+            RobotConfig::new().watchdog(ours(watchdog)).hold_to_run(self.hold_to_run).turns(self.turns);
         let (mut parts, mut ports, mut channels) = (Vec::new(), Ports::default(), Vec::new());
         session = session.limits(self.hand(&mut parts)?);
         for declared in std::mem::take(&mut self.channels) {

@@ -49,6 +49,11 @@ pub enum RobotEvent {
         /// Who showed a key: trust the fingerprint that is theirs, and they are let in.
         fingerprints: Vec<Fingerprint>,
     },
+    /// An operator was refused with which no session can be: it is of another version, or one of both ends [turns](crate::RobotBuilder::turns) and the other does not.
+    Incompatible {
+        /// What differs, and what to do.
+        why: String,
+    },
     /// A channel stays closed: both ends have to declare it alike.
     ChannelClosed {
         /// Which.
@@ -148,6 +153,7 @@ impl Told {
                 self.board.update(|status| status.connected = false);
                 RobotEvent::Disconnected
             }
+            Session::Incompatible(error) => RobotEvent::Incompatible { why: error.to_string() },
             Session::PathTooSlow { age } => RobotEvent::PathTooSlow { age: theirs(age) },
             Session::Channel(event) => {
                 let (channel, why) = self.ports.notice(&event, &self.names)?;

@@ -7,4 +7,5 @@ mod messages;
 mod processes;
 mod refusals;
 mod stops;
+mod turning;
 mod world;

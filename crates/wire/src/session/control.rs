@@ -41,14 +41,19 @@ codes! {
         UnknownSession = 1 "unknown_session",
         /// The peer's version is not spoken here; the header says which is.
         UnsupportedVersion = 2 "unsupported_version",
+        /// The robot tells how things turn, and the peer does not. In a frame of [`TURNING_VERSION`](super::TURNING_VERSION), so that a peer that knows no
+        /// such frames gets an error that names both versions.
+        Turns = 3 "turns",
     }
 }
 
 impl RefusalReason {
     const AT: usize = 8;
 
-    pub(super) fn parse(bytes: &[u8]) -> Result<Self, Error> {
-        code_at(bytes, Self::AT, Self::from_code)
+    pub(super) fn parse(bytes: &[u8], turns: bool) -> Result<Self, Error> {
+        let reason = code_at(bytes, Self::AT, Self::from_code)?;
+        let is_its = (reason == Self::Turns) == turns;
+        if is_its { Ok(reason) } else { Err(Error::Value { at: Self::AT, value: reason.code() }) }
     }
 }
 
@@ -223,7 +228,8 @@ impl Default for Limits {
     }
 }
 
-/// Who somebody is and how they are set. A robot answers an operator's with its own.
+/// Who somebody is and how they are set. A robot answers an operator's with its own. Of an end that tells how things turn it is a frame of
+/// [`TURNING_VERSION`](super::TURNING_VERSION), and of any other none.
 ///
 /// | bytes | field | unit, range |
 /// | --- | --- | --- |
@@ -265,6 +271,8 @@ pub struct Hello {
     pub deadline_us: u32,
     /// A robot: it moves only while the operator's enabling input is held.
     pub hold_to_run: bool,
+    /// Its states say how things turn, and it needs a peer whose states do.
+    pub turns: bool,
     /// What it accepts.
     pub limits: Limits,
     /// The channels that it declares; in all no more than fit into [`MAX_HELLO_LEN`](super::MAX_HELLO_LEN).
@@ -277,7 +285,7 @@ const HOLD_TO_RUN: u8 = 1;
 const CHANNELS_AT: usize = HELLO_LEN - 1;
 
 impl Hello {
-    pub(super) fn parse(bytes: &[u8]) -> Result<Self, Error> {
+    pub(super) fn parse(bytes: &[u8], turns: bool) -> Result<Self, Error> {
         let flags = bytes[11];
         if flags & !HOLD_TO_RUN != 0 {
             return Err(Error::Value { at: 11, value: flags });
@@ -301,6 +309,7 @@ impl Hello {
             max_age_us: u32_at(bytes, 68),
             deadline_us: u32_at(bytes, 72),
             hold_to_run: flags & HOLD_TO_RUN != 0,
+            turns,
             limits,
             channels: channels_at(bytes)?,
         })

@@ -67,7 +67,7 @@ pub use state::{Feedback, Priority, State, Turning};
 
 /// The version that this module speaks.
 pub const VERSION: u8 = 7;
-/// Of the frames of states that say how something turns.
+/// Of the frames of states that say how something turns, and of the hello and the refusal of an end whose states do.
 pub const TURNING_VERSION: u8 = 8;
 /// What every frame begins with.
 pub const MAGIC: [u8; 2] = *b"ts";
@@ -153,6 +153,16 @@ pub enum Error {
         /// This end's.
         ours: u8,
     },
+    /// One end's states say how things turn, and the other's do not, or it is of an earlier version.
+    #[error(
+        "{} tells how things turn, and {} does not: have both ends do so (`turns`), or neither; whoever does speaks version 8 of the session protocol",
+        end(*.theirs),
+        end(!*.theirs)
+    )]
+    Turning {
+        /// The peer's do.
+        theirs: bool,
+    },
     /// A kind that this version does not have.
     #[error("unknown kind {0}")]
     Kind(u8),
@@ -177,6 +187,10 @@ pub enum Error {
     Session,
 }
 
+const fn end(theirs: bool) -> &'static str {
+    if theirs { "the peer" } else { "this end" }
+}
+
 impl Frame {
     /// Reads a frame. Numbers are not looked at: see [`State::is_finite`].
     ///
@@ -187,7 +201,9 @@ impl Frame {
             return Err(Error::Magic);
         }
         let has_state = bytes.get(field::KIND).is_some_and(|kind| matches!(kind, 1 | 11 | 17 | 18));
-        let turns = has_state && state::is_turning(bytes);
+        let may_turn = has_state && state::is_turning(bytes)
+            || bytes.get(field::KIND).is_some_and(|kind| matches!(*kind, HELLO | REFUSAL));
+        let turns = may_turn && bytes[field::VERSION] == TURNING_VERSION;
         if let Some(&theirs) = bytes.get(field::VERSION).filter(|version| **version != VERSION && !turns) {
             return Err(Error::UnsupportedVersion { theirs, ours: VERSION });
         }
@@ -216,10 +232,10 @@ impl Frame {
             6 => Body::ResumeAck(CommandAck::parse(bytes)?),
             7 => Body::ClockRequest(ClockRequest::parse(bytes)),
             8 => Body::ClockReply(ClockReply::parse(bytes)),
-            9 => Body::Hello(Hello::parse(bytes)?),
+            HELLO => Body::Hello(Hello::parse(bytes, turns)?),
             10 => Body::Status(Status::parse(bytes)?),
             11 | 17 => Body::Feedback(Feedback::parse(bytes, tail)?),
-            12 => Body::Refusal(RefusalReason::parse(bytes)?),
+            REFUSAL => Body::Refusal(RefusalReason::parse(bytes, turns)?),
             13 => Body::Goodbye,
             14 => Body::Reset(Command::parse(bytes)),
             15 => Body::ResetAck(CommandAck::parse(bytes)?),
@@ -256,8 +272,7 @@ impl Body {
     pub fn emit(&self, session: u32, buffer: &mut Vec<u8>) {
         buffer.extend_from_slice(&MAGIC);
         let state = self.state();
-        let turns = state.is_some_and(|state| state.turning.is_some());
-        buffer.extend_from_slice(&[if turns { TURNING_VERSION } else { VERSION }, self.kind()]);
+        buffer.extend_from_slice(&[if self.turns() { TURNING_VERSION } else { VERSION }, self.kind()]);
         buffer.extend_from_slice(&session.to_be_bytes());
         if let Some(state) = state {
             state.emit(buffer);
@@ -282,6 +297,15 @@ impl Body {
         }
     }
 
+    /// Is its frame one of an end whose states say how things turn?
+    fn turns(&self) -> bool {
+        match self {
+            Self::Hello(hello) => hello.turns,
+            Self::Refusal(reason) => *reason == RefusalReason::Turns,
+            body => body.state().is_some_and(|state| state.turning.is_some()),
+        }
+    }
+
     /// What its frame begins with; the tail of that is at the end.
     const fn state(&self) -> Option<&State> {
         match self {
@@ -303,11 +327,11 @@ impl Body {
             Self::ResumeAck(_) => 6,
             Self::ClockRequest(_) => 7,
             Self::ClockReply(_) => 8,
-            Self::Hello(_) => 9,
+            Self::Hello(_) => HELLO,
             Self::Status(_) => 10,
             Self::Feedback(Feedback { ack: None, .. }) => 11,
             Self::Feedback(_) => 17,
-            Self::Refusal(_) => 12,
+            Self::Refusal(_) => REFUSAL,
             Self::Goodbye => 13,
             Self::Reset(_) => 14,
             Self::ResetAck(_) => 15,
@@ -319,6 +343,8 @@ impl Body {
 
 /// The kind of a hello.
 const HELLO: u8 = 9;
+/// The kind of a refusal.
+const REFUSAL: u8 = 12;
 
 /// The length of a frame of this kind; of a hello, the least.
 const fn length_of(kind: u8) -> Option<usize> {
@@ -332,7 +358,7 @@ const fn length_of(kind: u8) -> Option<usize> {
         HELLO => Some(HELLO_LEN),
         10 => Some(14),
         11 => Some(77),
-        12 => Some(9),
+        REFUSAL => Some(9),
         13 => Some(HEADER_LEN),
         17 => Some(LONGEST_FEEDBACK),
         18 => Some(state::LEN + 12),

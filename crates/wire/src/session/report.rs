@@ -44,6 +44,8 @@ codes! {
         Host = 10 "host",
         /// The robot's process ended without saying so, and began again.
         Restart = 11 "restart",
+        /// Hand and arm were more than a quarter turn apart, on the way to where the shorter turn between them is the other one.
+        TurnedApart = 12 "turned_apart",
     }
 
     /// What became of a state on its arrival.

@@ -76,6 +76,11 @@ fn with_turning(frame: &str) -> String {
     frame + " 3f f8 00 00 00 00 00 00  40 04 00 00 00 00 00 00"
 }
 
+/// Of the next version.
+fn of_turning(frame: &str) -> String {
+    frame.replacen("74 73 07", "74 73 08", 1)
+}
+
 fn turning() -> State {
     State { turning: Some(Turning { velocity: [1.0, 0.0, -2.0], torque: [0.0, 0.5, -0.5] }), ..state() }
 }
@@ -120,6 +125,7 @@ fn golden() -> Vec<(String, Body)> {
         max_age_us: 0x0103,
         deadline_us: 0x0104,
         hold_to_run: true,
+        turns: false,
         limits,
         channels: vec![declaration()],
     };
@@ -147,7 +153,7 @@ fn golden() -> Vec<(String, Body)> {
         (frame(6, answer_hex), Body::ResumeAck(answer)),
         (frame(7, "00 00 00 00 00 00 00 01"), Body::ClockRequest(ClockRequest { sent_ns: 1 })),
         (frame(8, reply_hex), Body::ClockReply(reply)),
-        (frame(9, hello_hex), Body::Hello(hello)),
+        (frame(9, hello_hex), Body::Hello(hello.clone())),
         (frame(10, status_hex), Body::Status(status)),
         (frame(11, &feedback_hex), Body::Feedback(feedback)),
         (frame(12, "01"), Body::Refusal(RefusalReason::UnknownSession)),
@@ -166,6 +172,8 @@ fn golden() -> Vec<(String, Body)> {
             with_turning(&with_energy(STATE)),
             Body::State(State { energy: Some(1.5), turning_energy: 2.5, ..turning() }),
         ),
+        (of_turning(&frame(9, hello_hex)), Body::Hello(Hello { turns: true, ..hello })),
+        (of_turning(&frame(12, "03")), Body::Refusal(RefusalReason::Turns)),
         (
             with_energy(&frame(17, &acknowledging_hex)),
             Body::Feedback(Feedback { state: charged(), ack: Some(ack), ..feedback }),
@@ -217,13 +225,15 @@ fn what_is_not_understood_is_refused_with_its_reason() {
     assert_eq!(changed(1, 18, 0x40), Error::Length { needed: 81, found: 73 });
     assert_eq!(changed(2, 28, 8), Error::Value { at: 28, value: 8 });
     assert_eq!(changed(2, 29, 0x40), Error::Value { at: 29, value: 0x40 });
-    assert_eq!(changed(2, 29, 0x0c), Error::Value { at: 29, value: 0x0c });
+    assert_eq!(changed(2, 29, 0x0d), Error::Value { at: 29, value: 0x0d });
     assert_eq!(changed(16, 97, 8), Error::Value { at: 97, value: 8 });
     assert_eq!(changed(4, 39, 1), Error::Value { at: 39, value: 1 });
     assert_eq!(changed(9, 11, 2), Error::Value { at: 11, value: 2 });
     assert_eq!(changed(9, 8, 2), Error::Value { at: 8, value: 2 });
-    assert_eq!(changed(10, 9, 12), Error::Value { at: 9, value: 12 });
+    assert_eq!(changed(10, 9, 13), Error::Value { at: 9, value: 13 });
     assert_eq!(changed(12, 8, 3), Error::Value { at: 8, value: 3 });
+    assert_eq!(changed(12, 2, TURNING_VERSION), Error::Value { at: 8, value: 1 });
+    assert_eq!(changed(13, 2, TURNING_VERSION), Error::UnsupportedVersion { theirs: 8, ours: 7 });
     for (bytes, body) in golden() {
         let (bytes, needed) = (hex(&bytes), emitted(&Frame { session: 7, body }).len());
         for found in HEADER_LEN..needed {

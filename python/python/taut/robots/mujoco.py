@@ -61,7 +61,7 @@ class Arm:
             spec.delete(spec.geom("wall"))
         self.model = spec.compile()
         self.data = mujoco.MjData(self.model)
-        self.tip, self.hand = self.model.site("tip").id, self.model.body("hand").id
+        self.tip, self.hand, self.wrist = self.model.site("tip").id, self.model.body("hand").id, self.model.site("wrist").id
         self.joints = slice(0, 7)
         self.weight = self.model.body_subtreemass[self.hand] * -self.model.opt.gravity
         self.most_force, self.time = MOST_FORCE, None
@@ -133,19 +133,24 @@ class Arm:
         return wanted - jacobian.T @ (inverse.T @ wanted)
 
     def state(self) -> Any:
-        """Where the tip is, how it moves, and what the environment does to it: the wrist's sensor, less the hand's weight."""
+        """Where the tip is, how it moves and turns, and what the environment does to it there: the wrist's sensors, less the hand's weight."""
         data, turn, back = self.data, np.zeros(4), np.zeros(4)
-        jacobian = self._jacobian[:3, self.joints]
+        moved = self._jacobian[:, self.joints] @ data.qvel[self.joints]
         mujoco.mju_mat2Quat(turn, data.site_xmat[self.tip])
         mujoco.mju_negQuat(back, self.facing)
         relative = np.zeros(4)
         mujoco.mju_mulQuat(relative, turn, back)
-        wrist = data.site_xmat[self.model.site("wrist").id].reshape(3, 3)
+        wrist, at = data.site_xmat[self.wrist].reshape(3, 3), data.site_xpos[self.wrist]
         force = self.weight - wrist @ data.sensor("force").data
+        # About the wrist, and from there about the tip.
+        torque = np.cross(data.subtree_com[self.hand] - at, self.weight) - wrist @ data.sensor("torque").data
+        torque += np.cross(at - data.site_xpos[self.tip], force)
         return State(
             tuple(map(float, data.site_xpos[self.tip])),
             orientation_wxyz=tuple(map(float, relative)),
-            velocity=tuple(map(float, jacobian @ data.qvel[self.joints])),
+            velocity=tuple(map(float, moved[:3])),
             force=tuple(map(float, force)),
+            angular_velocity=tuple(map(float, moved[3:])),
+            torque=tuple(map(float, torque)),
             gripper=int(65535 * min(1.0, max(0.0, 1 - data.qpos[7] / 0.04))),
         )

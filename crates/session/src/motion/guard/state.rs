@@ -69,6 +69,11 @@ impl StateGuard {
         self.measured_gripper = Some(measured.gripper);
     }
 
+    /// Does this lead it to be turned further from how it measures itself than hand and arm may be apart?
+    pub(crate) fn is_apart(&self, now: Time, asked: &State) -> bool {
+        !asked.locked && unit(asked.orientation_wxyz).is_some_and(|wanted| self.turn.is_apart(now, wanted))
+    }
+
     /// It was resumed: the set point begins where the robot is.
     pub(crate) fn enable(&mut self, now: Time) {
         self.point.enable(now);

@@ -6,6 +6,10 @@ use taut_wire::session::Verdict;
 use super::set_point::elapsed;
 use super::vector::{Vector, limit, magnitude};
 
+/// Hand and arm may be so far apart, rad. Where they are half a turn apart the shorter way between them becomes the other one, and an arm that follows goes back; between two
+/// states that arrive the hand would have to turn by another half to be taken for one that is near from the other side.
+const FARTHEST: f64 = std::f64::consts::FRAC_PI_2;
+
 /// A unit quaternion: w, x, y, z.
 pub(super) type Quaternion = [f64; 4];
 
@@ -49,6 +53,10 @@ impl Turn {
     fn measured(&self, now: Time) -> Option<Quaternion> {
         let fresh = |(_, at): &(Quaternion, Time)| now.saturating_since(*at) <= self.measured_for;
         self.measured.filter(fresh).map(|(orientation, _)| orientation)
+    }
+
+    pub(super) fn is_apart(&self, now: Time, wanted: Quaternion) -> bool {
+        self.measured(now).is_some_and(|measured| magnitude(&rotation(measured, wanted)) > FARTHEST)
     }
 
     pub(super) fn enable(&mut self, now: Time) {
