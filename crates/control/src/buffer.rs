@@ -56,9 +56,15 @@ impl<P: Place> Buffer<P> {
         dot(&self.force, &moved) + self.stored() - self.energy
     }
 
-    /// From now on hand and mass are pushed with `limit` N at most. What is stored more for that, J.
+    /// From now on hand and mass are pushed with `limit` N at most. What is stored more for that, J: never more than 0, for a spring that pulled with all that it was allowed is let go of
+    /// as far as it was stretched beyond that.
     pub(crate) fn limit(&mut self, limit: f64) -> f64 {
         let before = self.stored();
+        let apart = self.mass.position.way_from(&self.hand);
+        let pull = Self::STIFFNESS * size(&apart);
+        if limit > self.limit && pull > self.limit {
+            self.mass.position = self.hand.after(self.limit / pull, &apart);
+        }
         self.limit = limit;
         self.stored() - before
     }
