@@ -261,7 +261,7 @@ impl<P: Place> OperatorEnd<P> {
         let buffer = self.buffer.get_or_insert_with(|| Buffer::at(hand, self.limit));
         self.reserve.settle(buffer.made(hand));
         let way = FASTEST / P::LEVER_SQUARED.sqrt() * self.period;
-        let most = self.reserve.to_hold(buffer.stored()).map_or(f64::INFINITY, |joules| joules / way);
+        let most = self.reserve.may_hold(buffer.stored()).map_or(f64::INFINITY, |joules| joules / way);
         self.reserve.settle(buffer.limit(self.limit.min(most)));
         buffer.push(hand, force, self.reserve.left(), self.period)
     }

@@ -93,7 +93,7 @@ impl Reserve {
 
     /// What a force may give while it is held, J, if something is owed: as much as is stored and one reserve more, less what is owed. It is never less than [`LEAST`], and what
     /// is owed beyond is forgiven: whoever makes no force is never given anything to pay with.
-    pub(crate) fn to_hold(&mut self, stored: f64) -> Option<f64> {
+    pub(crate) fn may_hold(&mut self, stored: f64) -> Option<f64> {
         let owed = self.owed();
         let most = self.initial + stored - LEAST;
         self.left += (owed - most).max(0.0);

@@ -56,7 +56,7 @@ impl<P: Place> Mover<P> {
             Way::Wanders => return self.wander(),
             Way::Trembles => {
                 self.turn(200);
-                if self.left % 2 == 0 { self.heading } else { self.heading.map(|part| -part) }
+                if self.left.is_multiple_of(2) { self.heading } else { self.heading.map(|part| -part) }
             }
             Way::Reverses => {
                 self.turn(40);
