@@ -270,6 +270,12 @@ fn a_channel_of_turns_gives_no_more_than_it_took_at_length() {
 
 #[test]
 #[ignore = "minutes"]
+fn a_channel_of_time_domain_passivity_gives_no_more_than_it_took_at_length() {
+    check::<Vector>(2..4, 1_000_000);
+}
+
+#[test]
+#[ignore = "minutes"]
 fn a_channel_of_waves_gives_no_more_than_it_took_in_ten_million_steps() {
     check::<Vector>(0..2, 10_000_000);
     check::<Orientation>(0..2, 10_000_000);
