@@ -21,6 +21,9 @@
 //! newest, and each end gives no more than that and its own reserve. Messages that are lost, late, repeated or out of order make
 //! an end give less, never more: over both ports and all time, energy out exceeds energy in by no more than the two reserves.
 //!
+//! A force is held for a period, and nobody knows beforehand how the hand goes in it. By [`Law::Tdpa`] what that makes is owed, paid before the robot is told of anything, and no more
+//! than one reserve beyond what is stored, as long as the hand goes no faster than 1 m/s and is asked in every period. Nothing but a hand that turns back in every one comes near that.
+//!
 //! SI units: m, m/s, N, J, each vector x, y, z.
 //!
 //! What is turned as well has two ends more, of [`Orientation`]s: the same laws, of which m, m/s and N are rad, rad/s and N·m about x, y, z, and every impedance,

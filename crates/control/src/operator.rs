@@ -6,7 +6,7 @@ use crate::buffer::Buffer;
 use crate::model::Model;
 use crate::place::Place;
 use crate::reserve::Reserve;
-use crate::vector::{Vector, dot, plus, times};
+use crate::vector::{Vector, dot, plus, shortened, times};
 use crate::wave::{affordable, filtered, wave_energy};
 use crate::{Law, Message, Motion, Servo, Wave};
 
@@ -34,6 +34,9 @@ pub struct Port {
 
 /// Periods that are caught up with one by one, at most; more are taken for as many.
 const MOST_MISSED: u64 = 1_000;
+
+/// m/s, at the end of the lever of what turns: how fast a hand may go with a force that is held, if more was given than there was to give.
+const FASTEST: f64 = 1.0;
 
 /// A force that is held until the next step.
 #[derive(Clone, Copy, Debug)]
@@ -82,9 +85,11 @@ impl<P: Place> OperatorEnd<P> {
         }
     }
 
-    /// The device makes no more force than this, N: what is beyond is shortened in its own direction. Default: any.
+    /// The device makes no more force than this, N: what is beyond is shortened in its own direction. Below 0 or no number: 0. Default: any.
+    ///
+    /// By [`Law::Tdpa`] the virtual mass is pulled by the hand with no more either, and the robot hears of what the hand put in against that.
     pub fn limit_force(mut self, newtons: f64) -> Self {
-        self.limit = newtons;
+        self.limit = newtons.max(0.0);
         self
     }
 
@@ -114,15 +119,18 @@ impl<P: Place> OperatorEnd<P> {
 
     /// Motion begins anew, perhaps with another robot: no wave is stored, and the books of energy start from the reserve and from the
     /// first message that is heard. No message from before may come after this.
-    pub const fn begin_again(&mut self) {
+    pub fn begin_again(&mut self) {
         self.lost();
         self.reserve.begin_again();
     }
 
     /// Nothing fresh is known of the robot: the hand is let go of, until it is.
-    pub const fn lost(&mut self) {
+    pub fn lost(&mut self) {
+        if let Some(buffer) = self.buffer.take() {
+            self.reserve.settle(-buffer.stored());
+        }
         (self.heard, self.held) = (None, None);
-        (self.arriving, self.buffer, self.model) = ([0.0; 3], None, None);
+        (self.arriving, self.model) = ([0.0; 3], None);
     }
 
     /// So many periods went by in which nobody asked, before the step that follows, which finds the hand here. What the channel's port took in them,
@@ -214,8 +222,7 @@ impl<P: Place> OperatorEnd<P> {
                 self.buffer.as_ref().map_or([0.0; 3], |buffer| buffer.force(hand))
             }
         };
-        let size = dot(&asked, &asked).sqrt();
-        let force = if size > self.limit { times(self.limit / size, &asked) } else { asked };
+        let force = shortened(&asked, self.limit);
         if let Some(buffer) = &mut self.buffer {
             buffer.hold(hand, &force);
         }
@@ -249,9 +256,16 @@ impl<P: Place> OperatorEnd<P> {
     }
 
     /// The virtual mass is pushed with as much of this force as what is left allows.
+    ///
+    /// What came from nowhere while a force was held is owed, and paid of what the damper takes, of what the hand puts in, before the robot is told of it, and of what the robot
+    /// puts in. What is stored less what is owed falls by what the hand is given, and by nothing else: with no more force than that and one reserve allow over a period at
+    /// [`FASTEST`], no more than one reserve is owed beyond what is stored, however the hand goes.
     fn push(&mut self, hand: &Motion<P>, force: &Vector) -> Port {
-        let buffer = self.buffer.get_or_insert_with(|| Buffer::at(hand));
-        self.reserve.owe(buffer.made(hand));
+        let buffer = self.buffer.get_or_insert_with(|| Buffer::at(hand, self.limit));
+        self.reserve.settle(buffer.made(hand));
+        let way = FASTEST / P::LEVER_SQUARED.sqrt() * self.period;
+        let most = self.reserve.may_hold(buffer.stored()).map_or(f64::INFINITY, |joules| joules / way);
+        self.reserve.settle(buffer.limit(self.limit.min(most)));
         buffer.push(hand, force, self.reserve.left(), self.period)
     }
 

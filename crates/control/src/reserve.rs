@@ -3,6 +3,9 @@
 use crate::Message;
 use crate::place::Place;
 
+/// J: what rounding leaves, and so little to hold for a period that nobody feels it.
+const LEAST: f64 = 1e-9;
+
 /// What came into the channel at the other end, as far as known, less what was given here; and what was put in here.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reserve {
@@ -26,9 +29,10 @@ impl Reserve {
         Self { initial, left: initial, told: None, played: 0.0, put_in: 0.0, refused: 0 }
     }
 
-    /// The books begin anew: what the other end says next is where its account begins. An end that was started again counts from 0.
+    /// The books begin anew: what the other end says next is where its account begins. An end that was started again counts from 0. What is owed is
+    /// taken from the reserve, as far as that goes.
     pub(crate) const fn begin_again(&mut self) {
-        (self.left, self.told) = (self.initial, None);
+        (self.left, self.told) = ((self.initial - self.owed()).max(0.0), None);
     }
 
     /// The other end says what it put in: that counts at once. False: a number is not finite, and it is [refused](Self::refused).
@@ -74,8 +78,32 @@ impl Reserve {
     }
 
     /// What is known of before its signals were played, J.
-    fn ahead(&self) -> f64 {
-        self.told.map_or(0.0, |told| told - self.played)
+    const fn ahead(&self) -> f64 {
+        match self.told {
+            Some(told) => told - self.played,
+            None => 0.0,
+        }
+    }
+
+    /// So many joules came from nowhere, and are owed; of fewer than 0, as many were lost, which pays what is owed.
+    pub(crate) const fn settle(&mut self, joules: f64) {
+        self.owe(joules);
+        self.left += (-joules).max(0.0).min(self.owed());
+    }
+
+    /// What a force may give while it is held, J, if something is owed: as much as is stored and one reserve more, less what is owed. It is never less than [`LEAST`], and what
+    /// is owed beyond is forgiven: whoever makes no force is never given anything to pay with.
+    pub(crate) fn may_hold(&mut self, stored: f64) -> Option<f64> {
+        let owed = self.owed();
+        let most = self.initial + stored - LEAST;
+        self.left += (owed - most).max(0.0);
+        (owed > 0.0).then(|| LEAST + (most - owed).max(0.0))
+    }
+
+    /// J; less than [`LEAST`] is none.
+    const fn owed(&self) -> f64 {
+        let owed = -(self.left + self.ahead());
+        if owed > LEAST { owed } else { 0.0 }
     }
 
     /// So many joules more were given, or fewer put in, than was booked; of fewer than 0, none. They may be more than are left.
@@ -93,8 +121,10 @@ impl Reserve {
         self.left -= joules.max(0.0);
     }
 
-    /// So many joules are put in; of fewer than 0, none.
+    /// So many joules are put in; of fewer than 0, none. What is owed is paid of them first, and the other end told of the rest.
     pub(crate) const fn put(&mut self, joules: f64) {
-        self.put_in += joules.max(0.0);
+        let paid = joules.max(0.0).min(self.owed());
+        self.left += paid;
+        self.put_in += joules.max(0.0) - paid;
     }
 }

@@ -141,7 +141,8 @@ impl<P: Place> RobotEnd<P> {
     ///
     /// The reference of a [passive](Law::is_passive) law is a sum over time that nobody sent, so that no limits on what is heard hold for
     /// it. `limits` brings the next one to where it may be, or says that it is to stay; the law goes on from there, and neither energy nor drift counts what it wanted
-    /// beyond: there is nothing to unwind. Held back by energy as well, the reference ends between the last one and that.
+    /// beyond: there is nothing to unwind. Held back by energy as well, the reference ends between the last one and that. The books go by its place: a velocity that `limits` say
+    /// beside it is handed on as it is, and is to be that with which it gets there.
     ///
     /// `None`, and [refused](Self::refused): a number is not finite or led to one, nothing changes, and the arm is to be stopped.
     pub fn step_within(

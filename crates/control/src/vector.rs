@@ -15,3 +15,13 @@ pub(crate) fn plus(a: &Vector, s: f64, b: &Vector) -> Vector {
 pub(crate) fn times(s: f64, a: &Vector) -> Vector {
     a.map(|part| s * part)
 }
+
+pub(crate) fn size(a: &Vector) -> f64 {
+    dot(a, a).sqrt()
+}
+
+/// In its own direction, where it is longer than this.
+pub(crate) fn shortened(a: &Vector, limit: f64) -> Vector {
+    let size = size(a);
+    if size > limit { times(limit / size, a) } else { *a }
+}

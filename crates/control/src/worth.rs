@@ -9,7 +9,7 @@
 
 use taut_core::Duration;
 
-use crate::vector::{Vector, dot, plus};
+use crate::vector::{Vector, dot, plus, size};
 use crate::{Message, Port};
 
 /// What decides. All of it is what the *sender* knows: its own port and its own reserve.
@@ -110,10 +110,6 @@ pub fn lasts(reserve: f64, port: &Port) -> Duration {
     /// W: a reserve of the default lasts longer than a minute.
     const LEAST: f64 = 1e-4;
     Duration::from_secs_f64(reserve.max(0.0) / dot(&port.force, &port.velocity).max(LEAST))
-}
-
-fn size(vector: &Vector) -> f64 {
-    dot(vector, vector).sqrt()
 }
 
 #[cfg(test)]

@@ -161,3 +161,41 @@ fn hand_and_arm_are_given_no_more_than_the_reserves_though_hosts_ask_late() {
         }
     }
 }
+
+/// Nobody is asked for 30 ms while a force is held along which the hand goes a metre a second: it was given far more than there was, and goes in again then at 0.1 m/s.
+#[test]
+fn a_hand_that_was_given_too_much_is_pushed_again_as_soon_as_it_has_put_something_in() {
+    let period = Duration::from_millis(1);
+    let law = Law::Tdpa(Tdpa::default());
+    let mut operator = OperatorEnd::new(law, SERVO, period);
+    let mut robot = RobotEnd::new(law, SERVO, period);
+    let at = |x: f64, v: f64| Motion { position: [x, 0.0, 0.0], velocity: [v, 0.0, 0.0] };
+    let mut step = |hand: &Motion| {
+        let output = operator.step(hand).expect("numbers");
+        robot.receive(&output.message);
+        let around = Surroundings { arm: at(0.0, 0.0), force: [0.0; 3] };
+        let message = robot.step(&around).expect("numbers").message;
+        operator.receive(&message);
+        -output.force[0]
+    };
+    let mut x = 0.0;
+    let before = (0..300)
+        .map(|_| {
+            x += 1e-4;
+            step(&at(x, 0.1))
+        })
+        .last()
+        .unwrap_or_default();
+    x -= 0.03;
+    let given = before * 0.03;
+    step(&at(x, -1.0));
+    let forces: Vec<f64> = (0..600)
+        .map(|_| {
+            x += 1e-4;
+            step(&at(x, 0.1))
+        })
+        .collect();
+    let again = forces.iter().position(|force| *force > before / 2.0);
+    println!("{before:.1} N, given {given:.3} J, half as much again after {again:?} ms");
+    assert!(given > 10.0 * RESERVE && again.is_some_and(|periods| periods < 400), "{before} N, {again:?}");
+}

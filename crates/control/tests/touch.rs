@@ -75,15 +75,35 @@ struct Pressed {
     felt: f64,
     /// The least that hand and arm together had put in by the work of the forces on them, which are held for a period while they move, J.
     least: f64,
+    /// How far the arm was from the hand all along, root mean square, mm.
+    apart: f64,
 }
 
-/// The hand goes 20 mm into a wall of this stiffness in half a second, and stays. What turns does so at the end of the lever, and about other axes on its way, which do not
-/// commute.
+/// What the hand goes against.
+#[derive(Clone, Copy)]
+struct Trial {
+    /// N/m, from where it begins; and how far in it goes, m.
+    wall: f64,
+    depth: f64,
+    /// ms.
+    round_trip: u64,
+    jitter: u64,
+    /// Of the force on the hand, N.
+    limit: f64,
+}
+
+/// The hand goes 20 mm into a wall of this stiffness.
 fn press<P: Place>(law: Law, grip: &Grip, wall: f64, round_trip: u64, jitter: u64) -> Pressed {
+    go::<P>(law, grip, Trial { wall, depth: 0.02, round_trip, jitter, limit: 20.0 })
+}
+
+/// The hand goes in in half a second, and stays. What turns does so at the end of the lever, and about other axes on its way, which do not commute.
+fn go<P: Place>(law: Law, grip: &Grip, trial: Trial) -> Pressed {
+    let Trial { wall, depth: in_all, round_trip, jitter, limit } = trial;
     let (period, lever) = (Duration::from_millis(1), P::LEVER_SQUARED.sqrt());
     let turns = P::LEVER_SQUARED < 1.0;
     let (law, servo) = if turns { (law.of_turns(), SERVO.of_turns()) } else { (law, SERVO) };
-    let mut operator = OperatorEnd::<P>::new(law, servo, period).limit_force(20.0 * lever);
+    let mut operator = OperatorEnd::<P>::new(law, servo, period).limit_force(limit * lever);
     let mut robot = RobotEnd::new(law, servo, period);
     let line = |name: &str, delay| Line {
         rng: Seed::new(1).stream(name),
@@ -98,11 +118,11 @@ fn press<P: Place>(law: Law, grip: &Grip, wall: f64, round_trip: u64, jitter: u6
     let wall = [at_lever(wall), at_lever(10.0)];
     let mut met = [0.0; 3];
     let (mut sum, mut squares, mut count, mut pushed) = (0.0, 0.0, 0.0, 0.0);
-    let (mut inside, mut least) = (0.0, 0.0f64);
+    let (mut inside, mut least, mut apart) = (0.0, 0.0f64, 0.0);
     for now in 0..10_000u64 {
         let share = (now as f64 / 500.0).min(1.0);
         let aside = if turns { 0.3 * (std::f64::consts::PI * share).sin() } else { 0.0 };
-        let way = [0.02 * share, 0.02 * aside, 0.02 * aside * share].map(|part| part / lever);
+        let way = [in_all * share, in_all * aside, in_all * aside * share].map(|part| part / lever);
         let intent = Motion { position: P::ORIGIN.after(1.0, &way), velocity: [0.0; 3] };
         back.arrived(now).iter().for_each(|message| operator.receive(message));
         let output = operator.step(&hand).expect("numbers");
@@ -125,6 +145,8 @@ fn press<P: Place>(law: Law, grip: &Grip, wall: f64, round_trip: u64, jitter: u6
             pass(&mut arm, &force, at_lever(0.3));
         }
         least = least.min(inside);
+        let way = arm.position.way_from(&hand.position);
+        apart += dot(&way, &way) * P::LEVER_SQUARED / 10_000.0;
         if now >= 8_000 {
             let met = met[0] / lever;
             (sum, squares, count) = (sum - met, squares + met * met, count + 1.0);
@@ -133,7 +155,7 @@ fn press<P: Place>(law: Law, grip: &Grip, wall: f64, round_trip: u64, jitter: u6
     }
     let mean: f64 = sum / count;
     let ripple = (squares / count - mean * mean).max(0.0).sqrt();
-    Pressed { ripple, mean, felt: pushed / count, least }
+    Pressed { ripple, mean, felt: pushed / count, least, apart: 1e3 * apart.sqrt() }
 }
 
 impl Pressed {
@@ -231,5 +253,55 @@ fn the_force_that_comes_back_by_reserve() {
         let share = 100.0 * shares / f64::from(all);
         println!("| {millijoules} mJ | {calm} of {all} | {felt} | {share:.0} % | {:.0} mJ |", -1e3 * least);
         assert!(least >= -2.0 * reserve, "{least} J");
+    }
+}
+
+/// A hand in the firm grip that goes 50 mm in, over even delays, with a device of so much force.
+fn limited<P: Place>(law: Law, wall: f64, round_trip: u64, limit: f64) -> Pressed {
+    go::<P>(law, &GRIPS[2], Trial { wall, depth: 0.05, round_trip, jitter: 0, limit })
+}
+
+#[test]
+fn hand_and_arm_are_given_no_more_than_the_reserves_by_a_device_of_little_force() {
+    for law in [Law::Wave(Wave::default()), Law::Tdpa(Tdpa::default())] {
+        for limit in [10.0, 5.0, 2.0] {
+            for round_trip in [10, 100] {
+                let Pressed { mean, felt, least, .. } = limited::<Vector>(law, 3_000.0, round_trip, limit);
+                let turned = limited::<Orientation>(law, 3_000.0, round_trip, limit);
+                println!(
+                    "{law:?}, {round_trip} ms, {limit} N: pressed {mean:.2} N, felt {felt:.2} N, {least:.4} and {:.4} J",
+                    turned.least
+                );
+                assert!(
+                    least >= -2.0 * RESERVE && turned.least >= -2.0 * RESERVE,
+                    "{law:?}, {limit} N: {least} J"
+                );
+                assert!(mean > 0.8 * limit && felt > 0.5 * limit, "{law:?}, {limit} N: {mean} and {felt} N");
+            }
+        }
+    }
+}
+
+/// What a limit of the force on the hand costs: `cargo test --release -p taut-control --test touch limit_costs -- --ignored --nocapture`.
+#[test]
+#[ignore = "a table"]
+fn what_a_limit_costs() {
+    for law in [Law::Wave(Wave::default()), Law::Tdpa(Tdpa::default())] {
+        for (thing, wall) in [("free", 0.0), ("foam", 150.0), ("wall", 3_000.0)] {
+            for round_trip in [10, 40, 100] {
+                for limit in [f64::INFINITY, 20.0, 10.0, 5.0, 2.0] {
+                    let Pressed { ripple, mean, felt, least, apart } =
+                        limited::<Vector>(law, wall, round_trip, limit);
+                    let given = -1e3 * least;
+                    println!(
+                        "| {thing} | {round_trip} ms | {limit} N | {mean:.2} | {felt:.2} | {ripple:.3} | {apart:.2} | {given:.1} |"
+                    );
+                    assert!(
+                        given <= 2e3 * RESERVE,
+                        "{law:?}, {thing}, {round_trip} ms, {limit} N: {given} mJ"
+                    );
+                }
+            }
+        }
     }
 }
