@@ -351,7 +351,6 @@ fn no_hand_is_given_more_than_the_reserves_at_length() {
 
 #[test]
 #[ignore = "minutes"]
-#[expect(clippy::print_stdout, reason = "the figures are what it is run for")]
 fn none_of_a_hundred_seeds_is_given_more_than_the_reserves() {
     for law in &passive()[2..] {
         for (limits, hold, line) in surroundings(f64::INFINITY).chain(surroundings(5.0)) {
