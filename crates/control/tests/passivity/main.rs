@@ -348,3 +348,17 @@ fn no_hand_is_given_more_than_the_reserves_at_length() {
         adversaries::<Orientation>(law.of_turns(), 1, 4_000, 1);
     }
 }
+
+#[test]
+#[ignore = "minutes"]
+fn none_of_a_hundred_seeds_is_given_more_than_the_reserves() {
+    for law in &passive()[2..] {
+        for (limits, hold, line) in surroundings(f64::INFINITY).chain(surroundings(5.0)) {
+            let case = Case { limits, hold, line, ..Case::of(*law) };
+            let least =
+                (0..100).map(|seed| run::<Vector>(case, 4_000, seed).least).fold(f64::INFINITY, f64::min);
+            println!("{limits:?}, {hold:?}, {line:?}: least {least:.4} J beyond the reserves");
+            assert!(least >= 0.0, "{case:?}: {least} J");
+        }
+    }
+}
