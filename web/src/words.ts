@@ -51,7 +51,7 @@ const WORDS: Record<string, (event: any) => string | null> = {
   answers_again: (event) => `the robot answers again, after ${(event.silence_ms / 1000).toFixed(2)} s`,
   rate: (event) => `${Math.round(event.hz)} states a second now`,
   refused: (event) => `refused by the robot: ${spaced(event.reason)}`,
-  incompatible: (event) => `the robot speaks another version: ${event.error}`,
+  incompatible: (event) => `no session with what answers there: ${event.error}`,
   path_there: (event) => `path ${event.path}, ${event.at}, is there`,
   path_missing: (event) => `path ${event.path}, ${event.at}, is missing: ${event.why}`,
   path_up: (event) => `path ${event.path} can be used`,

@@ -32,7 +32,7 @@ pub(crate) struct LawArguments {
     #[arg(long, value_name = "STIFFNESS,DAMPING", requires = "turns")]
     turning_servo: Option<ServoArgument>,
     /// The most with which the hand is twisted, N·m, with --turns
-    #[arg(long, value_name = "N·M", default_value_t = 0.5)]
+    #[arg(long, value_name = "N·M", default_value_t = 0.5, requires = "turns")]
     hand_torque: f32,
     /// The longest that this end holds what its --law hears, to play it in even time; 0ms: nothing is held. By default 100ms with wave, and 0ms with every other law
     #[arg(long, value_name = "DURATION", value_parser = held)]

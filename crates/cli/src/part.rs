@@ -40,9 +40,11 @@ impl Part {
         Pid::from_child(&self.0)
     }
 
-    pub(crate) fn end(&self) {
-        // One that has ended is not hit: it was not waited for.
-        let _ = kill_process(self.pid(), Signal::TERM);
+    pub(crate) fn end(&mut self) {
+        // The number of one that was waited for may be another's.
+        if matches!(self.0.try_wait(), Ok(None)) {
+            let _ = kill_process(self.pid(), Signal::TERM);
+        }
     }
 }
 

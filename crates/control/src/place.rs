@@ -19,7 +19,9 @@ pub trait Place: Copy + fmt::Debug + PartialEq {
     /// Is the way from there to here none that is too long?
     fn is_near(&self, there: &Self) -> bool {
         let way = self.way_from(there);
-        dot(&way, &way) <= Self::FARTHEST * Self::FARTHEST
+        // What is no number is not far: that it is none is found elsewhere.
+        let is_far = dot(&way, &way) > Self::FARTHEST * Self::FARTHEST;
+        !is_far
     }
 
     /// The way from there to here.

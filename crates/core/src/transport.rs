@@ -46,7 +46,7 @@ pub trait Transport {
     /// that takes what it is given, whose window is not a rate, or that has no connection yet.
     fn send_rate(&self) -> Option<Bitrate>;
     /// A number that changes when its peer tells that more of what was sent has arrived, whatever order and repetitions make of that above:
-    /// packets, as `tcpi_delivered` of Linux. `None` from one that is told of nothing or cannot say, or has no connection yet.
+    /// packets, as `tcpi_delivered` of Linux. `None` from one that is told of nothing or cannot say.
     fn delivered(&self) -> Option<u64>;
 }
 

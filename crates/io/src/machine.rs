@@ -40,6 +40,11 @@ pub trait Machine {
     fn uses_path(&self, _path: PathId) -> bool {
         true
     }
+    /// Does it speak with somebody who proved who he is, so that [the paths that it uses](Self::uses_path) are his? Default: no, and nobody is kept out for anybody
+    /// else.
+    fn has_peer(&self) -> bool {
+        false
+    }
     /// See [`Transport::remove_path`]: the number of the path is another address's from now on.
     fn remove_path(&mut self, _now: Time, _path: PathId) {}
     /// See [`Transport::set_origin`].

@@ -106,7 +106,8 @@ impl Connecting {
         let (since, gives_up) = match self.link {
             Link::Up | Link::Over => return None,
             Link::Trying { since, closed } => {
-                let gives_up = self.refused.is_some()
+                // Where there was a session it may be somebody else who answers: that is tried for as long as anything.
+                let gives_up = self.refused.is_some() && !self.was_connected
                     || is_final(&trouble(), self.was_connected, now.saturating_since(since), closed);
                 if closed {
                     self.link = Link::Resting { since, until: (now + AGAIN).min(since + PATIENCE) };

@@ -62,10 +62,11 @@ impl Resuming {
         }
     }
 
-    /// Is it time to resume a robot that is so? After an emergency stop only a person does.
+    /// Is it time to resume a robot that is so? After an emergency stop only a person does, and where a hand turned away, who sees which way round it is turned.
     pub(super) fn is_due(&mut self, now: Time, state: RobotState, cause: StopCause) -> bool {
         let due = self.at.take_if(|at| now >= *at).is_some();
-        due && !self.pressed && state != RobotState::Fault && !cause.is_emergency()
+        let asks_a_person = cause.is_emergency() || cause == StopCause::TurnedApart;
+        due && !self.pressed && state != RobotState::Fault && !asks_a_person
     }
 
     /// It was not possible at present.

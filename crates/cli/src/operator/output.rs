@@ -180,7 +180,7 @@ fn told_by_session(event: &OperatorEvent) -> Option<String> {
         OperatorEvent::Rate { hz } => format!("the rate is {hz:.0}/s now"),
         OperatorEvent::RefusedByRobot(RefusalReason::Busy) => "the robot has another operator".to_owned(),
         OperatorEvent::RefusedByRobot(reason) => format!("refused by the robot: {}", reason.name()),
-        OperatorEvent::Incompatible(error) => format!("the robot speaks another version: {error}"),
+        OperatorEvent::Incompatible(error) => format!("no session with what answers there: {error}"),
         OperatorEvent::PathUp(path) => format!("path {} can be used", path.0),
         OperatorEvent::PathDown(path) => format!("path {} cannot be used", path.0),
         OperatorEvent::Closed => "closed".to_owned(),

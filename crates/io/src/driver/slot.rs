@@ -90,7 +90,7 @@ impl<M: Machine> Slot<M> {
         self.machine.handle_timeout(now);
         self.pump(clock, tell);
         let machine = &self.machine;
-        self.port.guard(now, &|path| machine.uses_path(path));
+        self.port.guard(now, &|path| machine.has_peer() && machine.uses_path(path));
     }
 
     pub(super) fn command(&mut self, now: Time, command: M::Command) {

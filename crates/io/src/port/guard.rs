@@ -52,12 +52,15 @@ impl Guard {
         tracing::info!(
             strangers,
             peers = known.len(),
-            "a flood of strangers' datagrams begins, changes or ends"
+            "strangers flood a socket, or do no more: who passes while they do is set anew"
         );
         let socket = SockRef::from(socket);
-        let set =
-            if known.is_empty() { socket.detach_filter() } else { socket.attach_filter(&filter(&known)) };
-        self.known = if set.is_ok() { known } else { Vec::new() };
+        // Where another one is not taken, the one before goes as well.
+        if known.is_empty() || socket.attach_filter(&filter(&known)).is_err() {
+            let _ = socket.detach_filter(); // There may be none.
+            known.clear();
+        }
+        self.known = known;
     }
 }
 

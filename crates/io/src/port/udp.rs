@@ -309,7 +309,6 @@ impl UdpPort {
                 socket.expected = if waited { ReceiveBuffers::COUNT } else { 1 };
                 (socket.read, buffers.read) = (reading.now, reading.now);
                 socket.guard.heard(strangers);
-                self.guard(reading.now, &uses);
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(_) => self.stats.receive_errors += 1,

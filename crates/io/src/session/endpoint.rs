@@ -121,8 +121,8 @@ pub enum EndpointError {
 /// Addresses that a port remembers; one that is not in use gives way to a newcomer.
 const PATHS: usize = 64;
 /// Bytes of `SO_SNDBUF` where paths share a socket; Linux takes twice as much, and no more than it allows (socket(7)). What is kept for a
-/// neighbour whose Ethernet address is looked for counts until that is given up, three seconds later, and for each it may be a quarter of it
-/// (`unres_qlen_bytes`, arp(7)): one that is gone filled the socket alone, and no path of it carried anything meanwhile.
+/// neighbour whose Ethernet address is looked for counts until that is given up, three seconds later, and for each it may be 213 kB (`unres_qlen_bytes`, arp(7)): a
+/// quarter of this where `net.core.wmem_max` allows it, half by the kernel's default: one that is gone filled the socket alone, and no path of it carried anything meanwhile.
 const SHARED_SEND_BUFFER: usize = 425_984;
 
 impl Endpoint {

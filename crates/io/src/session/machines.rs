@@ -17,7 +17,7 @@ pub type RobotMachine<P> = Robot<Carrier, Guarded<P>>;
 
 /// Passes each verb on to the agent's own of that name.
 macro_rules! machine {
-    ($agent:ident, $device:ident, $command:ident, $note:ident) => {
+    ($agent:ident, $device:ident, $command:ident, $note:ident, $has_peer:expr) => {
         impl<T: Conversation, D: $device> Machine for $agent<T, D> {
             type Command = $command;
             type Event = $note;
@@ -49,6 +49,9 @@ macro_rules! machine {
             fn uses_path(&self, path: PathId) -> bool {
                 self.transport().uses_path(path)
             }
+            fn has_peer(&self) -> bool {
+                $has_peer(self)
+            }
             fn remove_path(&mut self, now: Time, path: PathId) {
                 $agent::remove_path(self, now, path);
             }
@@ -59,5 +62,6 @@ macro_rules! machine {
     };
 }
 
-machine!(Operator, OperatorDevice, OperatorCommand, OperatorNote);
-machine!(Robot, RobotDevice, RobotCommand, RobotNote);
+// Who dials has the paths of whom he dialled.
+machine!(Operator, OperatorDevice, OperatorCommand, OperatorNote, |_: &Self| true);
+machine!(Robot, RobotDevice, RobotCommand, RobotNote, |robot: &Self| robot.session().has_operator());

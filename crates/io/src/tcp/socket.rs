@@ -116,7 +116,10 @@ fn info(stream: &TcpStream) -> Option<libc::tcp_info> {
         let to = info.as_mut_ptr().cast();
         let status =
             libc::getsockopt(stream.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_INFO, to, &raw mut length);
-        (status == 0).then(|| info.assume_init())
+        // An older kernel says less.
+        let says_all =
+            length as usize >= std::mem::offset_of!(libc::tcp_info, tcpi_delivered) + size_of::<u32>();
+        (status == 0 && says_all).then(|| info.assume_init())
     }
 }
 

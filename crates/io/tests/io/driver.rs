@@ -305,7 +305,7 @@ fn strangers_who_flood_a_socket_leave_room_for_its_peer() {
     let ((peer, of_peer), (stranger, _), (socket, at)) = (loopback(), loopback(), loopback());
     let mut driver = driver();
     let port = UdpPort::new(socket, UdpPortConfig::new()).unwrap().to(of_peer);
-    let id = driver.add(Mirror::waking(Duration::from_millis(5)), port).unwrap();
+    let id = driver.add(Mirror::waking(Duration::from_millis(5)).with_peer(), port).unwrap();
     let send = |from: &UdpSocket, count| (0..count).for_each(|_| drop(from.send_to(&[7; 40], at)));
     let turn = |driver: &mut Driver<Mirror>| {
         let (until, mut of_peer) = (driver.clock().now() + Duration::from_millis(5), 0);
@@ -344,6 +344,30 @@ fn strangers_who_flood_a_socket_leave_room_for_its_peer() {
         }
     }
     panic!("{} of 100", received(&driver) - before);
+}
+
+/// As a robot that waits for its operator: who was answered first is nobody in particular.
+#[test]
+fn strangers_who_flood_a_socket_keep_nobody_out_of_one_that_speaks_with_nobody() {
+    let ((first, _), (stranger, _), (operator, _), (socket, at)) =
+        (loopback(), loopback(), loopback(), loopback());
+    let mut driver = driver();
+    let machine = Mirror { answers: true, ..Mirror::waking(Duration::from_millis(5)) };
+    let id = driver.add(machine, UdpPort::new(socket, UdpPortConfig::new()).unwrap()).unwrap();
+    let received = |driver: &Driver<Mirror>| driver.port_stats(id).unwrap().datagrams_received;
+    let send = |driver: &mut Driver<Mirror>, from: &UdpSocket, count| {
+        (0..count).for_each(|_| drop(from.send_to(&[7; 40], at)));
+        let until = driver.clock().now() + Duration::from_millis(5);
+        while driver.clock().now() < until {
+            driver.turn(until, &mut |_, _| {}).unwrap();
+        }
+    };
+    send(&mut driver, &first, 1);
+    (0..60).for_each(|_| send(&mut driver, &stranger, 200));
+    let before = received(&driver);
+    (0..100).for_each(|_| send(&mut driver, &operator, 1));
+    let heard = received(&driver) - before;
+    assert!(heard >= 100, "{heard} of 100");
 }
 
 #[test]

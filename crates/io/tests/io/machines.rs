@@ -58,7 +58,8 @@ impl<T: Transport> Machine for Echo<T> {
 /// Tells what arrived, and answers on the path that it came from. Commands are datagrams to send.
 #[derive(Default)]
 pub(crate) struct Mirror {
-    answers: bool,
+    pub(crate) answers: bool,
+    has_peer: bool,
     /// Wakes up so often.
     period: Option<Duration>,
     due: Option<Time>,
@@ -77,6 +78,11 @@ impl Mirror {
         Self { answers: true, ..Self::default() }
     }
 
+    /// Whoever it hears first has proved who he is.
+    pub(crate) fn with_peer(self) -> Self {
+        Self { has_peer: true, ..self }
+    }
+
     pub(crate) fn waking(period: Duration) -> Self {
         Self { period: Some(period), ..Self::default() }
     }
@@ -86,6 +92,9 @@ impl Machine for Mirror {
     type Command = (Transmit, Vec<u8>);
     type Event = Told;
 
+    fn has_peer(&self) -> bool {
+        self.has_peer
+    }
     fn handle_input(&mut self, at: Time, input: Datagram<'_>) {
         let data = input.data.to_vec();
         if self.answers {

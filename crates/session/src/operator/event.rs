@@ -94,7 +94,7 @@ pub enum OperatorEvent {
     Refused(DropCause),
     /// The robot does not take this operator. It is asked again.
     RefusedByRobot(RefusalReason),
-    /// The robot speaks another version. Told once a second at most.
+    /// The robot speaks another version, or one of both ends tells how things turn and the other does not. Told once a second at most.
     Incompatible(Error),
     /// A path can be used.
     PathUp(PathId),

@@ -68,7 +68,7 @@ pub enum RobotEvent {
     Channel(ChannelEvent),
     /// A datagram or frame that arrived was of no use.
     Refused(DropCause),
-    /// The peer speaks another version. Told once a second at most.
+    /// The peer speaks another version, or one of both ends tells how things turn and the other does not. Told once a second at most.
     Incompatible(Error),
     /// What is latched has changed, and has to survive this process ([`RobotConfig::keeps_latch`](crate::RobotConfig::keeps_latch)).
     /// [`Robot::kept`](super::Robot::kept) is told when it was written.

@@ -221,6 +221,11 @@ impl<T: Transport> Robot<T> {
         Ok(sequence)
     }
 
+    /// Is there an operator, who proved who he is where the transport asks for that?
+    pub const fn has_operator(&self) -> bool {
+        self.operator.is_some()
+    }
+
     /// What is told of this state: how it turns [where that is](crate::OperatorConfig::turns).
     pub fn told(&self, state: State) -> State {
         state.of_end(self.config.turns)
