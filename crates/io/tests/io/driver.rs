@@ -352,7 +352,7 @@ fn strangers_who_flood_a_socket_keep_nobody_out_of_one_that_speaks_with_nobody()
     let ((first, _), (stranger, _), (operator, _), (socket, at)) =
         (loopback(), loopback(), loopback(), loopback());
     let mut driver = driver();
-    let machine = Mirror { answers: true, ..Mirror::waking(Duration::from_millis(5)) };
+    let machine = Mirror::answering().and_waking(Duration::from_millis(5));
     let id = driver.add(machine, UdpPort::new(socket, UdpPortConfig::new()).unwrap()).unwrap();
     let received = |driver: &Driver<Mirror>| driver.port_stats(id).unwrap().datagrams_received;
     let send = |driver: &mut Driver<Mirror>, from: &UdpSocket, count| {

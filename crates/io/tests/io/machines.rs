@@ -58,7 +58,7 @@ impl<T: Transport> Machine for Echo<T> {
 /// Tells what arrived, and answers on the path that it came from. Commands are datagrams to send.
 #[derive(Default)]
 pub(crate) struct Mirror {
-    pub(crate) answers: bool,
+    answers: bool,
     has_peer: bool,
     /// Wakes up so often.
     period: Option<Duration>,
@@ -76,6 +76,10 @@ pub(crate) enum Told {
 impl Mirror {
     pub(crate) fn answering() -> Self {
         Self { answers: true, ..Self::default() }
+    }
+
+    pub(crate) fn and_waking(self, period: Duration) -> Self {
+        Self { period: Some(period), ..self }
     }
 
     /// Whoever it hears first has proved who he is.
