@@ -181,17 +181,12 @@ impl OperatorBuilder {
         if known.trust.len() != 1 {
             return Err(Error::invalid("trust", "an operator speaks with one robot: name one fingerprint"));
         }
-        let force = self.force_limit.unwrap_or(5.0);
-        if !(force.is_finite() && force >= 0.0) {
-            return Err(Error::invalid("force_limit", format!("{force} N is not a finite number from 0 up")));
-        }
-        let torque = self.torque_limit.unwrap_or(0.5);
-        if !(torque.is_finite() && torque >= 0.0) {
-            return Err(Error::invalid(
-                "torque_limit",
-                format!("{torque} N·m is not a finite number from 0 up"),
-            ));
-        }
+        let most = |setting: &'static str, value: f32, unit: &str| match value.is_finite() && value >= 0.0 {
+            true => Ok(value),
+            false => Err(Error::invalid(setting, format!("{value} {unit} is not a finite number from 0 up"))),
+        };
+        let force = most("force_limit", self.force_limit.unwrap_or(5.0), "N")?;
+        let torque = most("torque_limit", self.torque_limit.unwrap_or(0.5), "N·m")?;
         let rate = self.rate.unwrap_or(1_000);
         let settings =
             OperatorSettings::new(ours(period(rate)?)).reports_by_time(taut_core::Duration::from_millis(100));
