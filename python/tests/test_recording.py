@@ -211,17 +211,23 @@ class Viewer:
         return taken
 
     def say(self, message):
-        payload = json.dumps(message).encode()
+        self.send(1, json.dumps(message).encode())
+
+    def send(self, kind, payload):
         length = bytes([0x80 | len(payload)]) if len(payload) < 126 else b"\xfe" + struct.pack(">H", len(payload))
-        self.socket.sendall(b"\x81" + length + b"\0\0\0\0" + payload)  # A mask of zeros changes nothing.
+        self.socket.sendall(bytes([0x80 | kind]) + length + b"\0\0\0\0" + payload)  # A mask of zeros changes nothing.
 
     def next(self):
-        """A message: of text the JSON, else its bytes."""
-        kind, length = self.take(2)
-        if length >= 126:
-            (length,) = struct.unpack(">H", self.take(2)) if length == 126 else struct.unpack(">Q", self.take(8))
-        payload = self.take(length)
-        return json.loads(payload) if kind & 15 == 1 else payload
+        """A message: of text the JSON, else its bytes. Pings are answered."""
+        while True:
+            kind, length = self.take(2)
+            if length >= 126:
+                (length,) = struct.unpack(">H", self.take(2)) if length == 126 else struct.unpack(">Q", self.take(8))
+            payload = self.take(length)
+            if kind & 15 < 8:
+                return json.loads(payload) if kind & 15 == 1 else payload
+            if kind & 15 == 9:
+                self.send(10, payload)
 
     def until(self, op):
         while True:

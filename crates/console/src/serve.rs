@@ -272,6 +272,7 @@ impl Shared {
             }
             FromPage::Taken(channel) => mailbox.taken(channel),
             FromPage::Ask(channel, ask) => self.ask(Clock::since_boot(), page, channel, ask),
+            FromPage::Network(network) => self.choose(page, network.into()),
             FromPage::Ping(bytes) => {
                 mailbox.event(frame::pong(&bytes, Clock::since_boot()));
                 let state = self.lock();
@@ -305,6 +306,18 @@ impl Shared {
         if key || state.asks.get(&channel).is_none_or(|waiting| !is_key(waiting)) {
             state.asks.insert(channel, ask);
         }
+    }
+
+    /// All pages are told: what is in between is the session's.
+    fn choose(&self, page: PageId, network: usize) {
+        let (Some(choose), Some(name)) = (&self.choose, self.networks.get(network)) else { return };
+        let mut state = self.lock();
+        if state.seat.holder() != Some(page) || choose.try_send(network).is_err() {
+            return;
+        }
+        let message = frame::event(&json!({ "event": "network", "network": name }).to_string());
+        state.kept.insert("network", message.clone());
+        state.pages.values().for_each(|page| page.event(message.clone()));
     }
 
     fn press(&self, page: PageId, pressed: Pressed) {
