@@ -83,4 +83,4 @@ pub use privileges::{CapabilitySet, drop_privileges, hide_memory, spawn_unprivil
 pub use qlog::{QlogCounts, QlogFolder};
 pub use signals::ignore_signals_of_io;
 pub use state_file::{StateFile, StateFileError, StateWriter};
-pub use thread::{Slice, ThreadOptions, Warning, fall_back, outrank, set_slice};
+pub use thread::{Slice, ThreadOptions, Warning, fall_back, outrank, set_slice, stand_back};
