@@ -469,6 +469,7 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
             {
                 recording.event(at, || match &note {
                     Told::Path(path) => Some(paths::line(at, path)),
+                    Told::Flood(flood) => Some(paths::flood_line(at, flood)),
                     Told::Note(note) => events.line(at, note),
                 });
                 drop(notes.try_send((at, note)));
@@ -496,6 +497,10 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
     for (at, told) in &session.notes {
         match told {
             Told::Path(path) => paths::tell(at, &path, arguments.json),
+            Told::Flood(flood) => {
+                paths::tell_flood(at, &flood, arguments.json);
+                metrics.iter().for_each(|metrics| metrics.flood(&flood));
+            }
             Told::Note(note) => {
                 if let (RobotNote::Progress(status), Some(metrics)) = (&note, &metrics) {
                     metrics.tell(status, recorded.counts());

@@ -77,7 +77,7 @@ pub use clock::{Clock, WallTime};
 pub use driver::{Driver, DriverConfig, DriverError, DriverStats, MachineId};
 pub use machine::{Machine, Plain};
 pub use mailbox::{Mailbox, MailboxError, Running};
-pub use port::{DccpPort, Port, PortError, PortStats, UdpPort, UdpPortConfig};
+pub use port::{DccpPort, FloodChange, FloodNote, Port, PortError, PortStats, UdpPort, UdpPortConfig};
 pub use privileges::{CapabilitySet, drop_privileges, hide_memory, spawn_unprivileged};
 #[cfg(feature = "qlog")]
 pub use qlog::{QlogCounts, QlogFolder};

@@ -517,6 +517,7 @@ pub(crate) fn run(arguments: &Arguments, steered: Option<Steered>) -> Ended {
             {
                 let mut line = || match &note {
                     Told::Path(path) => Some(paths::line(at, path)),
+                    Told::Flood(flood) => Some(paths::flood_line(at, flood)),
                     Told::Note(OperatorNote::Event(OperatorEvent::Channel(event))) => {
                         channels.line(at, event)
                     }
@@ -629,6 +630,11 @@ fn lines(
         let note = match told {
             Told::Path(path) => {
                 paths::tell(at, &path, arguments.json);
+                continue;
+            }
+            Told::Flood(flood) => {
+                paths::tell_flood(at, &flood, arguments.json);
+                metrics.iter().for_each(|(metrics, _)| metrics.flood(&flood));
                 continue;
             }
             Told::Note(note) => note,
