@@ -168,12 +168,17 @@ impl<D: RobotDevice> CoupledArm<D> {
     }
 
     /// It stops, until it is enabled once more.
-    fn refuse(&mut self, why: &str) {
+    fn refuse(&mut self, why: DeviceFailure) {
         if self.lease.stop() {
             self.begin_again();
-            self.device.stop(StopCause::Device);
-            self.failure = Some(DeviceFailure::Stopped(why.to_owned()));
+            self.device.stop(why.cause());
+            self.failure = Some(why);
         }
+    }
+
+    /// What came is of another law.
+    fn refuse_law(&mut self, why: &str) {
+        self.refuse(DeviceFailure::Stopped(format!("{why}: both ends need the same control law")));
     }
 
     /// How long this end may go on until its reserve is spent ([`lasts`]), as of the latest period; `None` where the law has none, and while the arm is not led.
@@ -274,13 +279,11 @@ impl<D: RobotDevice> RobotDevice for CoupledArm<D> {
     fn apply(&mut self, point: &SetPoint) -> bool {
         let is_passive = self.point.end.law().is_passive();
         if is_passive && point.state.energy.is_none() {
-            self.refuse("what it is told is of another control law: both ends need the same");
+            self.refuse_law("what it is told is of another one");
             return false;
         }
         if is_passive && self.turn.is_some() && point.state.turning.is_none() {
-            self.refuse(
-                "what it is told does not say how the hand turns: both ends need the same control law",
-            );
+            self.refuse_law("what it is told does not say how the hand turns");
             return false;
         }
         let follows = self.lease.grant(self.now, point.lease);

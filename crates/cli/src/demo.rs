@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{ExitCode, Stdio};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use clap::Args;
 use rustix::process::{Pid, Signal, kill_process};
@@ -19,8 +19,8 @@ use taut_lab::scenario::Scenario;
 use taut_link::Chain;
 use taut_netlab::emulate::{Emulator, RunningEmulator, Switch, Switched, relay};
 
-use crate::host::{OnSignal, json_line};
-use crate::part::Part;
+use crate::host::{OnSignal, json_line, lock};
+use crate::part::{Part, SharedFolder};
 use crate::{Ended, print};
 
 #[derive(Args)]
@@ -151,33 +151,21 @@ impl Asked {
     }
 }
 
-fn lock(asked: &Mutex<Asked>) -> MutexGuard<'_, Asked> {
-    asked.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// A folder of its own, gone with it.
-struct Folder(PathBuf);
+/// What the demonstration and its parts have for themselves.
+struct Folder(SharedFolder);
 
 impl Folder {
     fn new() -> Result<Self, String> {
-        let path = std::env::temp_dir().join(format!("taut-demo-{}", std::process::id()));
-        std::fs::create_dir(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-        Ok(Self(path))
+        SharedFolder::new(std::env::temp_dir().join(format!("taut-demo-{}", std::process::id()))).map(Self)
     }
 
     fn file(&self, name: &str) -> String {
-        self.0.join(name).display().to_string()
+        self.0.file(name).display().to_string()
     }
 
     fn fingerprint(&self, name: &str) -> Result<String, String> {
-        let (identity, _) = read_or_make(&self.0.join(name)).map_err(|error| error.to_string())?;
+        let (identity, _) = read_or_make(&self.0.file(name)).map_err(|error| error.to_string())?;
         Ok(identity.fingerprint().to_string())
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
@@ -233,6 +221,7 @@ fn robot(
 ) -> Result<(Part, String), String> {
     let (device, identity, state) =
         (format!("sim:{}", arguments.touches), folder.file("robot"), folder.file("robot.state"));
+    let shared = folder.0.argument();
     let camera = format!("{CAMERA}=drawn");
     let mut words = vec![
         "robot",
@@ -251,6 +240,8 @@ fn robot(
         "--watchdog",
         "300ms",
         "--json",
+        "--part-folder",
+        &shared,
     ];
     if arguments.has_console() {
         words.extend(["--video", &camera]);
@@ -308,7 +299,8 @@ fn operator(
     connect: &str,
     (networks, chooser): (&[String], UnixStream),
 ) -> Result<Part, String> {
-    let (identity, state) = (folder.file("operator"), folder.file("operator.state"));
+    let (identity, state, shared) =
+        (folder.file("operator"), folder.file("operator.state"), folder.0.argument());
     let mut words = vec![
         if arguments.has_console() { "console" } else { "operator" },
         "--connect",
@@ -323,6 +315,8 @@ fn operator(
         &state,
         "--deadline",
         "300ms",
+        "--part-folder",
+        &shared,
     ];
     let messages = arguments.duration.map(|duration| (duration.as_nanos() / 1_000_000).max(1).to_string());
     if arguments.script {

@@ -91,8 +91,8 @@ pub struct Listening {
 }
 
 impl Listening {
-    /// Serves pages, on threads of its own. Those that read from pages outrank the calling one, which is to be the session's: a stop does not
-    /// wait for it.
+    /// Serves pages, on threads of its own. Those that read from pages which know the token outrank the calling one, which is to be the session's: a stop does not
+    /// wait for it. Those that serve anybody else have no priority.
     ///
     /// # Errors
     /// When the system has no thread left.

@@ -108,6 +108,20 @@ fn what_does_not_go_with_a_law_is_refused_with_what_to_do() {
     assert!(refused("--law waves").contains("position_force, position_position, wave, tdpa"));
     assert!(refused("--law wave --codec omni71").contains("leave out --codec"));
     assert!(refused("--law wave --servo 3000").contains("write 3000,45"));
+    for (servo, why) in [
+        ("--servo 0.001,0.001", "0.001 is not 10 to 100000 N/m: what is softer gives way by 10 cm to 1 N"),
+        ("--servo 1000000,45", "1000000 is not 10 to 100000 N/m"),
+        ("--servo 3000,0.001", "0.001 is not 3 to 3000 N·s/m: with this stiffness"),
+        ("--servo 3000,inf", "inf is not 3 to 3000 N·s/m"),
+        ("--servo nan,45", "NaN is not 10 to 100000 N/m"),
+        (
+            "--turns --turning-servo 0.001,0.001",
+            "0.001 is not 0.1 to 1000 N·m/rad: what is softer gives way by 10 rad",
+        ),
+        ("--turns --turning-servo 30", "write 30,0.45"),
+    ] {
+        assert!(refused(servo).contains(why), "{servo}: {}", refused(servo));
+    }
     assert!(refused("--law oracle").contains("known in simulation alone"));
     assert!(refused("--law tdpa --hand-force 0").contains("0.001 to 1000 N"));
     assert!(refused("--turns --hand-torque 0").contains("0.0001 to 100 N·m"));

@@ -3,7 +3,7 @@
 use taut_core::{DropCause, Duration, Reliability, Time, Transport, nearest};
 use taut_wire::session::{
     Ack, Answer, Arrivals, Body, ClockReply, ClockRequest, Command, CommandAck, DataHeader, Error, Frame,
-    Hello, RefusalReason, RobotState, Role, State as Wire, StopCause, Verdict,
+    Hello, RefusalReason, RobotState, Role, State as Wire, Status, StopCause, Verdict,
 };
 
 use super::{REFUSAL_INTERVAL, Robot, RobotEvent};
@@ -145,11 +145,12 @@ impl<T: Transport> Robot<T> {
             self.sending.channels.open(&hello.channels, None);
         }
         self.operator = Some(now);
+        let Status { state, cause, epoch } = self.safety.told();
         let answer = Hello {
             role: Role::Robot,
-            state: self.safety.state(),
-            cause: self.safety.cause(),
-            epoch: self.safety.epoch(),
+            state,
+            cause,
+            epoch,
             rate_mhz: self.config.feedback_rate.saturating_mul(1_000),
             watchdog_us: self.config.watchdog.as_micros_u32(),
             max_age_us: self.config.oldest().as_micros_u32(),
@@ -281,9 +282,18 @@ impl<T: Transport> Robot<T> {
             self.guard.enable(now);
             self.guards.values_mut().for_each(|guard| guard.enable(now));
             self.events.push_back(RobotEvent::Enabled);
-            self.next_status = now;
+            self.resume = Some((*command, ages));
         }
-        self.answer_command(now, command, answer, ages, Body::ResumeAck);
+        if !self.safety.is_offered(command.command) {
+            self.answer_command(now, command, answer, ages, Body::ResumeAck);
+        }
+    }
+
+    /// The resume that waited for the device, if one did.
+    pub(super) fn answer_resume(&mut self, now: Time, answer: Answer) {
+        if let Some((command, ages)) = self.resume.take() {
+            self.answer_command(now, &command, answer, ages, Body::ResumeAck);
+        }
     }
 
     fn answer_command(
@@ -304,14 +314,15 @@ impl<T: Transport> Robot<T> {
     }
 
     pub(super) fn answer(&self, now: Time, command: &Command, answer: Answer) -> CommandAck {
+        let Status { state, cause, epoch } = self.safety.told();
         CommandAck {
             command: command.command,
             echo_ns: command.sent_ns,
             received_ns: now.as_nanos(),
-            epoch: self.safety.epoch(),
+            epoch,
             answer,
-            state: self.safety.state(),
-            cause: self.safety.cause(),
+            state,
+            cause,
             age_us: 0,
         }
     }
@@ -392,7 +403,7 @@ impl<T: Transport> Robot<T> {
         if !self.guard.admits(now) {
             return Err(Verdict::RateLimited);
         }
-        let state = State::from_wire(wire, now - age.likely).of_end(self.config.turns);
+        let state = State::from_wire(wire, now - age.likely).as_sent(self.config.turns);
         if self.config.turns && self.guard.is_apart(now, &state) && self.safety.pause(StopCause::TurnedApart)
         {
             self.halt(now, StopCause::TurnedApart);
@@ -425,16 +436,17 @@ impl<T: Transport> Robot<T> {
     }
 
     fn acknowledge(&mut self, now: Time, wire: &Wire, refused: Option<Verdict>) {
+        let Status { state, cause, epoch } = self.safety.told();
         let ack = Ack {
             sequence: wire.sequence,
             echo_ns: wire.created_ns,
             received_ns: now.as_nanos(),
             held_us: 0,
             seen: 0,
-            epoch: self.safety.epoch(),
+            epoch,
             verdict: refused.unwrap_or(Verdict::Taken),
-            state: self.safety.state(),
-            cause: self.safety.cause(),
+            state,
+            cause,
         };
         if self.acks.is_full(&ack) {
             self.send_ack(now);
