@@ -3,13 +3,12 @@
 use std::str::FromStr;
 
 use clap::Args;
+use taut_agent::Coupling;
 use taut_agent::control::{Law, Servo};
-use taut_agent::{CoupledArm, CoupledHand};
-use taut_core::{Duration, HoldTarget};
+use taut_core::Duration;
 use taut_io::device::Stoppable;
 use taut_lab::robot::SimulatedRobot;
-use taut_lab::scenario::{Environment, LawSpec};
-use taut_session::{Codec, FEEDBACK_DEADLINE, MotionLimits};
+use taut_session::{Codec, ControlLaw, MotionLimits};
 
 use crate::input::Device;
 
@@ -17,8 +16,8 @@ use crate::input::Device;
 #[derive(Args, Clone, Debug)]
 pub(crate) struct LawArguments {
     /// By which control law the arm is led and the hand is pushed, the same at both ends: position_force, position_position, wave or tdpa; the last two stay calm over any delay
-    #[arg(long, value_name = "LAW", default_value = "position_force")]
-    law: LawSpec,
+    #[arg(long, value_name = "LAW", default_value = "position_force", value_parser = law)]
+    law: Law,
     /// The controller of the robot's position, for --law, the same at both ends: N/m and N·s/m. By default the simulated arm's
     #[arg(long, value_name = "STIFFNESS,DAMPING")]
     servo: Option<ServoArgument>,
@@ -39,6 +38,15 @@ pub(crate) struct LawArguments {
     playout: Option<Duration>,
 }
 
+fn law(text: &str) -> Result<Law, String> {
+    if text == "oracle" {
+        return Err(
+            "it renders the truth about what is touched, which is known in simulation alone".to_owned()
+        );
+    }
+    text.parse().map_err(|error: taut_agent::control::UnknownLaw| error.to_string())
+}
+
 fn held(text: &str) -> Result<Duration, String> {
     let duration: Duration =
         text.parse().map_err(|error: taut_core::ParseQuantityError| error.to_string())?;
@@ -51,11 +59,11 @@ struct ServoArgument(Servo);
 impl FromStr for ServoArgument {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
-        let number = |text: &str| text.trim().parse().ok().filter(|number| (0.001..=1e6).contains(number));
-        let both = text
-            .split_once(',')
-            .and_then(|(stiffness, damping)| Some((number(stiffness)?, number(damping)?)));
-        both.map(|(stiffness, damping)| Self(Servo { stiffness, damping })).ok_or_else(|| {
+        let number = |text: &str| text.trim().parse().ok();
+        let both = text.split_once(',').and_then(|(stiffness, damping)| {
+            Some(Servo { stiffness: number(stiffness)?, damping: number(damping)? })
+        });
+        both.filter(Servo::is_possible).map(Self).ok_or_else(|| {
             format!("`{text}` is not two numbers of 0.001 to 1000000, stiffness and damping: write 3000,45")
         })
     }
@@ -67,25 +75,18 @@ impl LawArguments {
         self.law.name()
     }
 
-    /// Of a robot nobody knows what it touches.
-    fn law(&self) -> Option<Law> {
-        // The devices themselves hold nothing, and stop for no turn.
-        let held = self.playout.is_some_and(|most| !most.is_zero()) || self.turns;
-        self.law.law(&Environment::Free).or(held.then_some(Law::PositionForce))
+    /// How the devices are coupled, unless they are by themselves.
+    fn coupling(&self) -> Option<Coupling> {
+        let servo = |given: Option<ServoArgument>, simulated| given.map_or(simulated, |given| given.0);
+        let coupling = Coupling::new(self.law, servo(self.servo, SimulatedRobot::SERVO));
+        let coupling = self.playout.into_iter().fold(coupling, Coupling::playout_within);
+        let turning = servo(self.turning_servo, SimulatedRobot::SERVO.of_turns());
+        if self.turns { coupling.turning(turning) } else { coupling }.if_needed()
     }
 
-    fn hold(&self) -> HoldTarget {
-        let most = |max| HoldTarget::Quantile { min: Duration::ZERO, max };
-        self.playout.map_or_else(|| self.law.hold(), most)
-    }
-
-    fn servo(&self) -> Servo {
-        self.servo.map_or(SimulatedRobot::SERVO, |servo| servo.0)
-    }
-
-    /// Of what turns.
-    fn turning_servo(&self) -> Servo {
-        self.turning_servo.map_or(SimulatedRobot::SERVO.of_turns(), |servo| servo.0)
+    /// What the peer has to have as well.
+    pub(crate) fn told(&self) -> Option<ControlLaw> {
+        self.coupling().and_then(|coupling| coupling.told())
     }
 
     /// Does what turns go with it?
@@ -110,13 +111,7 @@ impl LawArguments {
         if self.turns && codec == Codec::Omni71 {
             return Err("--turns: omni71 has no place for a torque; leave out --codec".to_owned());
         }
-        if self.law == LawSpec::Oracle {
-            return Err(
-                "--law oracle renders the truth about what is touched, which is known in simulation alone"
-                    .to_owned(),
-            );
-        }
-        match (self.law(), codec) {
+        match (self.coupling(), codec) {
             (Some(_), Codec::Omni71) => {
                 Err(format!("--law {}: omni71 has no place for what it says; leave out --codec", self.name()))
             }
@@ -134,7 +129,7 @@ impl LawArguments {
         limits: MotionLimits,
         watchdog: Duration,
     ) -> Result<Box<dyn Stoppable + Send>, String> {
-        let Some(law) = self.law() else { return Ok(device) };
+        let Some(coupling) = self.coupling() else { return Ok(device) };
         if device.is_real() && self.servo.is_none() {
             return Err(format!(
                 "--law {} leads a robot by the controller of its position: say what that does, --servo STIFFNESS,DAMPING in N/m and N·s/m, \
@@ -149,27 +144,14 @@ impl LawArguments {
                     .to_owned(),
             );
         }
-        let arm = CoupledArm::new(device, law, self.servo(), limits, watchdog).playout(self.hold());
-        Ok(if self.turns {
-            Box::new(arm.turning(law.of_turns(), self.turning_servo()))
-        } else {
-            Box::new(arm)
-        })
+        Ok(Box::new(coupling.arm(device, limits, watchdog)))
     }
 
     /// The hand under the law, asked once a `period`.
     pub(crate) fn hand(&self, device: Device, period: Duration) -> Device {
-        match self.law() {
-            Some(law) => {
-                let hand = CoupledHand::new(device, law, self.servo(), period, self.hand_force);
-                let hand = hand.playout(self.hold(), FEEDBACK_DEADLINE);
-                if self.turns {
-                    let limit = f64::from(self.hand_torque);
-                    Box::new(hand.turning(law.of_turns(), self.turning_servo(), limit))
-                } else {
-                    Box::new(hand)
-                }
-            }
+        let most = [self.hand_force, f64::from(self.hand_torque)];
+        match self.coupling() {
+            Some(coupling) => Box::new(coupling.hand(device, period, most)),
             None => device,
         }
     }

@@ -32,6 +32,7 @@ fn hello() -> Body {
         max_age_us: 0,
         hold_to_run: false,
         turns: false,
+        law: None,
         limits: Limits::default(),
         deadline_us: 0,
         channels: Vec::new(),
