@@ -1,4 +1,4 @@
-"""The MuJoCo arm pressed against a wall and foam, in the simulator and over real sockets: pressed.py --taut PROGRAM [--real 3] [--seeds 5] [--law LAW,…] [--json]
+"""The MuJoCo arm pressed against a wall and foam, in the simulator and over real sockets: pressed.py --taut PROGRAM [--real 3] [--seeds 5] [--law LAW,… [--reserve J]] [--json]
 
 The same two objects stand at the ends of both: `taut.robots.mujoco.Arm`, and a hand that goes 17 cm forward in two seconds, 2 cm into what is there,
 and stays. The network is LTE, Wi-Fi or two 5G links, of scenarios/; in the simulator by a seed, on sockets by `taut emulate --relay`, of two links
@@ -96,13 +96,13 @@ def scenario(folder, name, links, operator="operator", paths=1):
     return path
 
 
-def control_of(law):
-    return taut.Control(law, servo=(STIFFNESS, DAMPING)) if law else None
+def control_of(law, reserve):
+    return taut.Control(law, servo=(STIFFNESS, DAMPING), reserve=reserve) if law else None
 
 
-def simulated(path, touches, law, seed, transport="udp"):
+def simulated(path, touches, control, seed, transport="udp"):
     hand, settings = Press(), {"teleop.device_force": PUSH, "teleop.transport": transport, "teleop.reliable": False}
-    ends = dict(robot=Arm(touches), operator=hand, limits=taut.Limits(**LIMITS), control=control_of(law))
+    ends = dict(robot=Arm(touches), operator=hand, limits=taut.Limits(**LIMITS), control=control)
     taut.simulate(path, seed=seed, settings=settings, **ends)
     return hand
 
@@ -164,12 +164,12 @@ def robot_of(pipe, listen, touches, settings):
         pipe.recv()
 
 
-def real(program, path, touches, law, seed, transport, links):
+def real(program, path, touches, control, seed, transport, links):
     with tempfile.TemporaryDirectory() as folder:
         keys = [f"{folder}/{end}.key" for end in ("robot", "operator")]
         prints = [taut.fingerprint(key) for key in keys]
         listen = "127.0.0.1:0" if len(links) == 1 else "0.0.0.0:0"
-        settings = dict(identity=keys[0], trust=prints[1], transport=transport, control=control_of(law))
+        settings = dict(identity=keys[0], trust=prints[1], transport=transport, control=control)
         here, there = ALONE.Pipe()
         robot = ALONE.Process(target=robot_of, args=(there, listen, touches, settings), daemon=True)
         robot.start()
@@ -179,7 +179,7 @@ def real(program, path, touches, law, seed, transport, links):
         relays = Relays(program, path, here.recv(), links, seed)
         hand = Press(taut.monotonic())
         try:
-            settings = dict(force_limit=PUSH, deadline=1.0, transport=transport, paths=relays.paths, control=control_of(law))
+            settings = dict(force_limit=PUSH, deadline=1.0, transport=transport, paths=relays.paths, control=control)
             with taut.connect(relays.address, identity=keys[1], trust=prints[0], **settings) as operator:
                 operator.resume(10)
                 operator.drive(hand, hand.begin + SECONDS - taut.monotonic())
@@ -203,7 +203,7 @@ def cases(asked):
 
 def case_of(asked, folder, direct, network, touches, law, transport, file, is_root, step):
     """Both errors: in the simulator, of each seed, and over sockets, of each run."""
-    double = transport in DOUBLE
+    double, control = transport in DOUBLE, control_of(law, asked.reserve)
     links = ["a", "b"] if double else [""]
     path = scenario(folder, network, links_of((SCENARIOS / file).read_text()), "controller" if double else "operator", len(links))
     runs = [("simulated", seed) for seed in range(1, asked.seeds + 1)]
@@ -211,9 +211,9 @@ def case_of(asked, folder, direct, network, touches, law, transport, file, is_ro
     found = {"simulated": [], "real": []}
     for world, seed in runs:
         if world == "simulated":
-            hand = simulated(path, touches, law, seed, transport)
+            hand = simulated(path, touches, control, seed, transport)
         else:
-            hand = real(asked.taut, path, touches, law, seed, transport, links)
+            hand = real(asked.taut, path, touches, control, seed, transport, links)
         error = rms([felt - there for felt, there in zip(hand.felt(), direct[touches, law])])
         found[world].append({"tracking_mm": hand.tracking_mm(), "force_n": error})
         step()
@@ -247,7 +247,7 @@ def main(asked):
             progress(done / (len(chosen) * (asked.seeds + asked.real)))
 
         ideal = scenario(folder, "direct", DIRECT)
-        direct = {(touches, law): simulated(ideal, touches, law, 1).felt() for touches, law in {case[1:3] for case in chosen}}
+        direct = {(touches, law): simulated(ideal, touches, control_of(law, asked.reserve), 1).felt() for touches, law in {case[1:3] for case in chosen}}
         for case in chosen:
             results.append(case_of(asked, folder, direct, *case, is_root, step))
     if asked.json:
@@ -270,6 +270,7 @@ if __name__ == "__main__":
     parser.add_argument("--seeds", type=int, default=5, help="of the simulator")
     parser.add_argument("--real", type=int, default=3, help="runs over sockets, each with the emulator's seed")
     parser.add_argument("--law", default="", help="control laws, separated by commas: wave,tdpa")
+    parser.add_argument("--reserve", type=float, help="of wave and tdpa, J; by itself the law's own")
     parser.add_argument("--only", default="", help="cases with these words: LTE,wall,quic")
     parser.add_argument("--json", action="store_true")
     main(parser.parse_args())

@@ -110,7 +110,7 @@ fn ends_of_different_laws_or_servos_have_no_session_and_both_say_so() {
         let told = robot.wait_for("incompatible")["error"].as_str().unwrap().to_owned();
         assert!(told.contains(what) && told.contains(says), "{told}");
         signal(robot.pid(), "-TERM");
-        assert_eq!(robot.wait_for("summary")["applied"], 0);
+        assert_eq!(robot.wait_for("summary")["status"]["delivered"], 0);
     }
 }
 
