@@ -1,13 +1,14 @@
 //! Argument `--law`, at either end: by which control law force and motion follow from each other.
 
+use std::ops::RangeInclusive;
+
 use clap::Args;
-use taut_agent::control::{Law, Orientation, Place, Servo};
-use taut_agent::{CoupledArm, CoupledHand};
-use taut_core::{Duration, HoldTarget};
+use taut_agent::Coupling;
+use taut_agent::control::{Law, Servo};
+use taut_core::Duration;
 use taut_io::device::Stoppable;
 use taut_lab::robot::SimulatedRobot;
-use taut_lab::scenario::{Environment, LawSpec};
-use taut_session::{Codec, FEEDBACK_DEADLINE, MotionLimits};
+use taut_session::{Codec, ControlLaw, MotionLimits};
 
 use crate::input::Device;
 
@@ -15,8 +16,8 @@ use crate::input::Device;
 #[derive(Args, Clone, Debug)]
 pub(crate) struct LawArguments {
     /// By which control law the arm is led and the hand is pushed, the same at both ends: position_force, position_position, wave or tdpa; the last two stay calm over any delay
-    #[arg(long, value_name = "LAW", default_value = "position_force")]
-    law: LawSpec,
+    #[arg(long, value_name = "LAW", default_value = "position_force", value_parser = law)]
+    law: Law,
     /// The controller of the robot's position, for --law, the same at both ends: 10 to 100000 N/m, and N·s/m that bring it to rest within 1ms to 1s (damping
     /// by stiffness). By default the simulated arm's
     #[arg(long, value_name = "STIFFNESS,DAMPING", value_parser = of_positions)]
@@ -38,51 +39,50 @@ pub(crate) struct LawArguments {
     playout: Option<Duration>,
 }
 
+fn law(text: &str) -> Result<Law, String> {
+    if text == "oracle" {
+        return Err(
+            "it renders the truth about what is touched, which is known in simulation alone".to_owned()
+        );
+    }
+    text.parse().map_err(|error: taut_agent::control::UnknownLaw| error.to_string())
+}
+
 fn held(text: &str) -> Result<Duration, String> {
     let duration: Duration =
         text.parse().map_err(|error: taut_core::ParseQuantityError| error.to_string())?;
     if duration <= Duration::from_secs(10) { Ok(duration) } else { Err(format!("{text} is more than 10s")) }
 }
 
-/// N/m. What is softer gives way by 10 cm to 1 N, and no arm is stiffer.
-const STIFFNESS: [f64; 2] = [10.0, 100_000.0];
-/// Damping by stiffness, s: the time constant with which what has no mass comes to rest. A law, asked once a millisecond, sees nothing shorter, and what takes longer
-/// holds no place.
-const REST_S: [f64; 2] = [0.001, 1.0];
-
 /// Argument `--servo`.
 fn of_positions(text: &str) -> Result<Servo, String> {
-    servo(text, 1.0, ["N/m", "N·s/m", "gives way by 10 cm to 1 N", "3000,45"])
+    servo(text, Servo::STIFFNESS, ["N/m", "N·s/m", "gives way by 10 cm to 1 N", "3000,45"])
 }
 
 /// Argument `--turning-servo`.
 fn of_turns(text: &str) -> Result<Servo, String> {
     let words = ["N·m/rad", "N·m·s/rad", "gives way by 10 rad to 1 N·m", "30,0.45"];
-    servo(text, Orientation::LEVER_SQUARED, words)
+    servo(text, Servo::TURNING_STIFFNESS, words)
 }
 
-/// Within the bounds of positions times `scale`, told in these words.
-fn servo(text: &str, scale: f64, words: [&str; 4]) -> Result<Servo, String> {
+/// Within its bounds, told in these words.
+fn servo(text: &str, stiffnesses: RangeInclusive<f64>, words: [&str; 4]) -> Result<Servo, String> {
     let [of_stiffness, of_damping, soft, example] = words;
     let number = |text: &str| text.trim().parse::<f64>().ok();
     let both = text.split_once(',').and_then(|(first, second)| number(first).zip(number(second)));
     let (stiffness, damping) =
         both.ok_or_else(|| format!("`{text}` is not two numbers, stiffness and damping: write {example}"))?;
-    let within = |value: f64, [least, most]: [f64; 2], what: &str, why: &str| {
-        if (least..=most).contains(&value) {
+    let within = |value: f64, range: RangeInclusive<f64>, what: &str, why: &str| {
+        if range.contains(&value) {
             return Ok(());
         }
+        let (least, most) = range.into_inner();
         Err(format!("{value} is not {least} to {most} {what}: {why}; write {example}"))
     };
-    within(
-        stiffness,
-        STIFFNESS.map(|bound| bound * scale),
-        of_stiffness,
-        &format!("what is softer {soft}, and no arm is stiffer"),
-    )?;
+    within(stiffness, stiffnesses, of_stiffness, &format!("what is softer {soft}, and no arm is stiffer"))?;
     within(
         damping,
-        REST_S.map(|bound| bound * stiffness),
+        Servo::dampings(stiffness),
         of_damping,
         "with this stiffness it is to come to rest within 1ms to 1s (damping by stiffness)",
     )?;
@@ -95,25 +95,17 @@ impl LawArguments {
         self.law.name()
     }
 
-    /// Of a robot nobody knows what it touches.
-    fn law(&self) -> Option<Law> {
-        // The devices themselves hold nothing, and stop for no turn.
-        let held = self.playout.is_some_and(|most| !most.is_zero()) || self.turns;
-        self.law.law(&Environment::Free).or(held.then_some(Law::PositionForce))
+    /// How the devices are coupled, unless they are by themselves.
+    fn coupling(&self) -> Option<Coupling> {
+        let coupling = Coupling::new(self.law, self.servo.unwrap_or(SimulatedRobot::SERVO));
+        let coupling = self.playout.into_iter().fold(coupling, Coupling::playout_within);
+        let turning = self.turning_servo.unwrap_or(SimulatedRobot::SERVO.of_turns());
+        if self.turns { coupling.turning(turning) } else { coupling }.if_needed()
     }
 
-    fn hold(&self) -> HoldTarget {
-        let most = |max| HoldTarget::Quantile { min: Duration::ZERO, max };
-        self.playout.map_or_else(|| self.law.hold(), most)
-    }
-
-    fn servo(&self) -> Servo {
-        self.servo.unwrap_or(SimulatedRobot::SERVO)
-    }
-
-    /// Of what turns.
-    fn turning_servo(&self) -> Servo {
-        self.turning_servo.unwrap_or(SimulatedRobot::SERVO.of_turns())
+    /// What the peer has to have as well.
+    pub(crate) fn told(&self) -> Option<ControlLaw> {
+        self.coupling().and_then(|coupling| coupling.told())
     }
 
     /// Does what turns go with it?
@@ -138,13 +130,7 @@ impl LawArguments {
         if self.turns && codec == Codec::Omni71 {
             return Err("--turns: omni71 has no place for a torque; leave out --codec".to_owned());
         }
-        if self.law == LawSpec::Oracle {
-            return Err(
-                "--law oracle renders the truth about what is touched, which is known in simulation alone"
-                    .to_owned(),
-            );
-        }
-        match (self.law(), codec) {
+        match (self.coupling(), codec) {
             (Some(_), Codec::Omni71) => {
                 Err(format!("--law {}: omni71 has no place for what it says; leave out --codec", self.name()))
             }
@@ -157,7 +143,7 @@ impl LawArguments {
     /// # Errors
     /// One line: nobody said what they do.
     pub(crate) fn check_servos(&self) -> Result<(), String> {
-        if self.law().is_some() && self.servo.is_none() {
+        if self.coupling().is_some() && self.servo.is_none() {
             return Err(format!(
                 "--law {} leads a robot by the controller of its position: say what that does, --servo STIFFNESS,DAMPING in N/m and N·s/m, \
                  at both ends",
@@ -181,24 +167,17 @@ impl LawArguments {
         limits: MotionLimits,
         watchdog: Duration,
     ) -> Box<dyn Stoppable + Send> {
-        let Some(law) = self.law() else { return device };
-        let arm = CoupledArm::new(device, law, self.servo(), limits, watchdog).playout(self.hold());
-        if self.turns { Box::new(arm.turning(law.of_turns(), self.turning_servo())) } else { Box::new(arm) }
+        match self.coupling() {
+            Some(coupling) => Box::new(coupling.arm(device, limits, watchdog)),
+            None => device,
+        }
     }
 
     /// The hand under the law, asked once a `period`.
     pub(crate) fn hand(&self, device: Device, period: Duration) -> Device {
-        match self.law() {
-            Some(law) => {
-                let hand = CoupledHand::new(device, law, self.servo(), period, self.hand_force);
-                let hand = hand.playout(self.hold(), FEEDBACK_DEADLINE);
-                if self.turns {
-                    let limit = f64::from(self.hand_torque);
-                    Box::new(hand.turning(law.of_turns(), self.turning_servo(), limit))
-                } else {
-                    Box::new(hand)
-                }
-            }
+        let most = [self.hand_force, f64::from(self.hand_torque)];
+        match self.coupling() {
+            Some(coupling) => Box::new(coupling.hand(device, period, most)),
             None => device,
         }
     }

@@ -277,6 +277,7 @@ impl Arguments {
         let session = RobotConfig::new()
             .codec(self.codec.codec)
             .turns(self.law.turns())
+            .control_law(self.law.told())
             .congestion(self.congestion)
             .sample_length(self.codec.sample_length)
             .watchdog(self.watchdog)

@@ -364,6 +364,7 @@ impl Arguments {
             .feedback_force(self.force_limit)
             .feedback_torque(self.law.hand_torque())
             .turns(self.law.turns())
+            .control_law(self.law.told())
             .order(order);
         let session = self.channels()?.for_operator(session)?;
         let agent = OperatorSettings::new(self.period()).resumes(match self.resume {

@@ -88,12 +88,30 @@ fn ends_of_which_one_turns_say_what_to_do_at_once() {
 }
 
 #[test]
-fn ends_of_different_laws_do_not_move_together() {
-    let (operator, most, said) =
-        felt(&World::new("law-apart"), "--law wave", "--resume start", "robot_force_n");
-    assert!(said.contains("both ends need the same"), "{said}");
-    assert_eq!(operator["status"]["cause"], "device", "{operator}");
-    assert!(most.abs() < 1e-9, "it touched something");
+fn ends_of_different_laws_or_servos_have_no_session_and_both_say_so() {
+    let _beside = beside_one();
+    let world = World::new("laws-apart");
+    let pairs = [
+        ("--law wave", "--law tdpa", "`wave` with a servo of 3000 N/m"),
+        ("--law tdpa", "", "none that it has to say"),
+        ("", "--law position_position", "`position_position`"),
+        ("--law tdpa --servo 2000,45", "--law tdpa", "2000 N/m"),
+    ];
+    for (robot, operator, says) in pairs {
+        let mut robot = Running::start(world.command(&format!(
+            "robot --listen 127.0.0.1:0 --plaintext --transport udp --state kept --robot sim:wall {robot} --json"
+        )));
+        let address = robot.wait_for("listening")["address"].as_str().unwrap().to_owned();
+        let ended = world.taut(&format!(
+            "operator --connect {address} --plaintext --transport udp --state asked --resume start --messages 10 {operator}"
+        ));
+        let what = "give both the same control law";
+        assert!(ended.status != 0 && ended.err.contains(what) && ended.err.contains(says), "{ended:?}");
+        let told = robot.wait_for("incompatible")["error"].as_str().unwrap().to_owned();
+        assert!(told.contains(what) && told.contains(says), "{told}");
+        signal(robot.pid(), "-TERM");
+        assert_eq!(robot.wait_for("summary")["status"]["delivered"], 0);
+    }
 }
 
 #[test]

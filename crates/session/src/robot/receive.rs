@@ -2,8 +2,8 @@
 
 use taut_core::{DropCause, Duration, Reliability, Time, Transport, nearest};
 use taut_wire::session::{
-    Ack, Answer, Arrivals, Body, ClockReply, ClockRequest, Command, CommandAck, DataHeader, Error, Frame,
-    Hello, RefusalReason, RobotState, Role, State as Wire, Status, StopCause, Verdict,
+    Ack, Answer, Arrivals, Body, ClockReply, ClockRequest, Command, CommandAck, ControlLaw, DataHeader,
+    Error, Frame, Hello, RefusalReason, RobotState, Role, State as Wire, Status, StopCause, Verdict,
 };
 
 use super::{REFUSAL_INTERVAL, Robot, RobotEvent};
@@ -135,6 +135,9 @@ impl<T: Transport> Robot<T> {
                 if self.config.turns { RefusalReason::Turns } else { RefusalReason::UnsupportedVersion };
             return self.handle_incompatible(now, Error::Turning { theirs: hello.turns }, session, ours);
         }
+        if hello.law != self.config.control_law {
+            return self.handle_other_law(now, hello.law, session);
+        }
         if !known {
             if self.operator.is_some() {
                 self.lose_operator(now, StopCause::OperatorLeft);
@@ -145,8 +148,15 @@ impl<T: Transport> Robot<T> {
             self.sending.channels.open(&hello.channels, None);
         }
         self.operator = Some(now);
+        let answer = self.hello();
+        // When it does not arrive, the operator says hello again. Unreliable, it may go before the handshake is over.
+        let parcel = Parcel { reliability: Reliability::Unreliable, ..Parcel::urgent(now) };
+        let _ = self.port.send(now, &Body::Hello(answer), parcel);
+    }
+
+    fn hello(&self) -> Hello {
         let Status { state, cause, epoch } = self.safety.told();
-        let answer = Hello {
+        Hello {
             role: Role::Robot,
             state,
             cause,
@@ -157,12 +167,10 @@ impl<T: Transport> Robot<T> {
             deadline_us: self.config.feedback_deadline.as_micros_u32().max(1),
             hold_to_run: self.config.hold_to_run,
             turns: self.config.turns,
+            law: self.config.control_law,
             limits: self.config.limits.wire,
             channels: self.sending.channels.declarations(),
-        };
-        // When it does not arrive, the operator says hello again. Unreliable, it may go before the handshake is over.
-        let parcel = Parcel { reliability: Reliability::Unreliable, ..Parcel::urgent(now) };
-        let _ = self.port.send(now, &Body::Hello(answer), parcel);
+        }
     }
 
     fn adopt(&mut self, now: Time, session: u32) {
@@ -200,6 +208,16 @@ impl<T: Transport> Robot<T> {
     }
 
     fn handle_incompatible(&mut self, now: Time, error: Error, session: u32, reason: RefusalReason) {
+        self.answer_incompatible(now, error, session, &Body::Refusal(reason));
+    }
+
+    /// This end's hello says which law it has. It makes no session: the operator's end finds the same.
+    fn handle_other_law(&mut self, now: Time, theirs: Option<ControlLaw>, session: u32) {
+        let error = Error::OtherLaw { theirs, ours: self.config.control_law };
+        self.answer_incompatible(now, error, session, &Body::Hello(self.hello()));
+    }
+
+    fn answer_incompatible(&mut self, now: Time, error: Error, session: u32, answer: &Body) {
         self.counters.refused.add(DropCause::Malformed);
         if now >= self.next_foreign {
             self.next_foreign = now + FOREIGN_INTERVAL;
@@ -207,7 +225,7 @@ impl<T: Transport> Robot<T> {
         }
         if now >= self.next_refusal {
             self.next_refusal = now + REFUSAL_INTERVAL;
-            self.port.refuse(now, session, reason);
+            self.port.answer(now, session, answer);
         }
     }
 
