@@ -15,7 +15,7 @@ use taut_core::{Backlog, Deadline, Link, LinkEvent, Packet, PacketMeta, Time, ea
 /// switched.handle_input(Time::ZERO, Packet::default());
 /// switch.put(link(1));
 /// switched.handle_input(Time::ZERO, Packet::default());
-/// let mut leaves = |ms| switched.poll_transmit(Time::from_nanos(ms * 1_000_000)).is_some();
+/// let mut leaves = |ms: u64| switched.poll_transmit(Time::from_nanos(ms * 1_000_000)).is_some();
 /// assert!(leaves(1) && !leaves(39) && leaves(40));
 /// ```
 #[derive(Debug)]
