@@ -156,7 +156,7 @@ struct Folder(SharedFolder);
 
 impl Folder {
     fn new() -> Result<Self, String> {
-        SharedFolder::new(std::env::temp_dir().join(format!("taut-demo-{}", std::process::id()))).map(Self)
+        SharedFolder::new(SharedFolder::path(std::process::id())).map(Self)
     }
 
     fn file(&self, name: &str) -> String {

@@ -4,7 +4,7 @@ use taut_agent::{
     EndedBy, OperatorCommand, OperatorNote, OperatorSettings, ResumePolicy, RobotNote, Trouble,
 };
 use taut_core::{Datagram, Ecn, PathId, Time};
-use taut_session::{OperatorConfig, OperatorEvent, RobotConfig};
+use taut_session::{ControlLaw, LawKind, OperatorConfig, OperatorEvent, RobotConfig};
 
 use crate::world::{MS, World, at};
 
@@ -124,6 +124,34 @@ fn an_operator_ends_whose_robot_begins_anew_with_the_other_setting_of_turns() {
         let (when, why) = ended(&world).expect("it ends");
         assert!((MS * 5_000..MS * 7_500).contains(&(when - began)), "{}", when - began);
         let says = "have both ends do so (`turns`), or neither";
+        assert!(matches!(&why, EndedBy::Lost(Trouble::Ended(why)) if why.contains(says)), "{why:?}");
+    }
+}
+
+#[test]
+fn an_operator_ends_whose_robot_begins_anew_under_another_control_law() {
+    let tdpa =
+        ControlLaw { kind: LawKind::Tdpa, servo: [3_000_000, 45_000], turning_servo: [0; 2], impedance: 0 };
+    let stiffer = ControlLaw { servo: [4_000_000, 45_000], ..tdpa };
+    for [ours, theirs] in [[None, Some(tdpa)], [Some(tdpa), None], [Some(tdpa), Some(stiffer)]] {
+        let mut world = World::of(
+            OperatorSettings::new(MS).resumes(ResumePolicy::Start),
+            OperatorConfig::new().control_law(ours),
+            RobotConfig::new().control_law(ours),
+        );
+        world.run(300);
+        assert!(world.arm.with(|arm| arm.applied > 100), "{:?}", world.told);
+        let began = world.now;
+        // Its hello, in this session, is all that it says.
+        let other = OperatorSettings::new(MS);
+        world.robot = World::of(other, OperatorConfig::new(), RobotConfig::new().control_law(theirs)).robot;
+        world.run(10_000);
+        let incompatible =
+            |note: &OperatorNote| matches!(note, OperatorNote::Event(OperatorEvent::Incompatible(_)));
+        assert_eq!(world.count(incompatible), 1, "told once: {:?}", world.told);
+        let (when, why) = ended(&world).expect("it ends");
+        assert!((MS * 5_000..MS * 7_500).contains(&(when - began)), "{}", when - began);
+        let says = "give both the same control law";
         assert!(matches!(&why, EndedBy::Lost(Trouble::Ended(why)) if why.contains(says)), "{why:?}");
     }
 }
