@@ -2,7 +2,7 @@
 
 use taut_core::{Bitrate, Bytes, Duration};
 
-/// A frame that takes longer than this, and than two come apart, is made again, of a smaller picture.
+/// A frame that takes longer than this, and than three come apart, is made again, of a smaller picture.
 const LONGEST: Duration = Duration::from_millis(200);
 /// So often a picture is halved, each way; it keeps so many columns and rows.
 const HALVES: usize = 2;
@@ -33,7 +33,7 @@ impl Halving {
     pub(crate) fn new(width: usize, height: usize, frame_rate: u32) -> Self {
         let fits = |halves: &usize| width.min(height) >> halves >= FEWEST;
         let most = (0..=HALVES).rev().find(fits).unwrap_or(0);
-        let longest = LONGEST.max(Duration::from_secs(2) / u64::from(frame_rate.max(1)));
+        let longest = LONGEST.max(Duration::from_secs(3) / u64::from(frame_rate.max(1)));
         Self { frame_rate, longest, most, halved: Vec::new(), fits: 0 }
     }
 
