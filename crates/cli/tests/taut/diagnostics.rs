@@ -186,9 +186,9 @@ fn a_flood_of_strangers_is_told_as_it_begins_goes_on_and_ends_with_what_it_lost(
     let stranger = std::thread::spawn(move || {
         let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
         // 50 000 a second, ten times what a flood is; what a busy machine holds up is made up for.
-        let (begin, mut sent) = (std::time::Instant::now(), 0);
+        let (clock, mut sent) = (taut_io::Clock::start(), 0);
         while goes_on.load(Ordering::Relaxed) {
-            let due = begin.elapsed().as_micros() / 20;
+            let due = (clock.now() - taut_core::Time::ZERO).as_nanos() / 20_000;
             (sent..due).for_each(|_| _ = socket.send_to(&[7; 40], &to));
             sent = due;
             std::thread::park_timeout(std::time::Duration::from_millis(1));
