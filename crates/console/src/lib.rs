@@ -119,8 +119,6 @@ struct State {
     kept: BTreeMap<&'static str, Arc<[u8]>>,
     /// A page that looks on may ask for a key picture.
     next_key: Time,
-    /// Another network may be chosen.
-    next_choice: Time,
     /// What pages ask of encoders, not yet sent, newest of each channel.
     asks: BTreeMap<u8, Vec<u8>>,
 }
@@ -148,7 +146,6 @@ impl Console {
             pages: BTreeMap::new(),
             kept: BTreeMap::from([("console", frame::event(&about.to_string()))]),
             next_key: Time::ZERO,
-            next_choice: Time::ZERO,
             asks: BTreeMap::new(),
         };
         let shared = Arc::new(Shared {

@@ -141,9 +141,6 @@ fn read_head(stream: &mut TcpStream) -> io::Result<(String, Vec<u8>)> {
     }
 }
 
-/// Between two choices of a network, at least: what is inside one that was left comes out of it for a while.
-const CHOICES: Duration = Duration::from_millis(500);
-
 /// A page can load and reach nothing but what is served here, and nobody can put it into a page of their own.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; worker-src 'self'; img-src 'self' data:; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
@@ -332,12 +329,10 @@ impl Shared {
     /// All pages are told: what is in between is the session's.
     fn choose(&self, page: PageId, network: usize) {
         let (Some(choose), Some(name)) = (&self.choose, self.networks.get(network)) else { return };
-        let (now, mut state) = (Clock::since_boot(), self.lock());
-        let may = state.seat.holder() == Some(page) && now >= state.next_choice;
-        if !may || choose.try_send(network).is_err() {
+        let mut state = self.lock();
+        if state.seat.holder() != Some(page) || choose.try_send(network).is_err() {
             return;
         }
-        state.next_choice = now + CHOICES;
         let message = frame::event(&json!({ "event": "network", "network": name }).to_string());
         state.kept.insert("network", message.clone());
         state.pages.values().for_each(|page| page.event(message.clone()));
