@@ -89,18 +89,21 @@ impl<D: OperatorDevice> CoupledHand<D> {
         (self.player, self.max_age) = (Player::new(target, self.period), max_age);
         self
     }
-}
 
-impl<D: OperatorDevice> CoupledHand<D> {
+    /// Nothing is known of what came before.
+    fn forget(&mut self) {
+        self.end.lost();
+        self.turn.iter_mut().for_each(OperatorEnd::lost);
+        self.lasts = None;
+    }
+
     /// The device has read nothing new, if anything: where it is nobody knows, so that the law is not asked. What it was pushed with last goes on, as where this host was
     /// late; but not for longer than a robot's silence is borne.
     fn read_nothing(&mut self, now: Time, sample: Sample) -> Sample {
         self.missed = self.missed.saturating_add(1);
         self.is_free |= sample.reading == 0 || self.period * self.missed >= FEEDBACK_DEADLINE;
         if self.is_free {
-            self.end.lost();
-            self.turn.iter_mut().for_each(OperatorEnd::lost);
-            self.lasts = None;
+            self.forget();
             self.push(now, &sample.state, &[0.0; 3], None);
         }
         self.last.filter(|last| last.reading == sample.reading).unwrap_or(sample)
@@ -307,9 +310,8 @@ impl<D: OperatorDevice> OperatorDevice for CoupledHand<D> {
         }
     }
     fn lost(&mut self) {
-        self.end.lost();
-        self.turn.iter_mut().for_each(OperatorEnd::lost);
-        (self.lasts, self.robot, self.is_free) = (None, None, true);
+        self.forget();
+        (self.robot, self.is_free) = (None, true);
         self.player.clear();
         self.device.lost();
     }

@@ -202,23 +202,16 @@ impl Guard {
         if change == FloodChange::GoesOn && now < self.next_note {
             return;
         }
+        self.next_note = now + NOTES;
         let (peers, dropped) = (self.known.len(), self.flooded);
-        match change {
-            FloodChange::Began => {
-                tracing::info!(peers, "strangers flood a socket: few of them pass from now on")
-            }
-            FloodChange::Peers => tracing::info!(peers, dropped, "the peers of a flooded socket are others"),
-            FloodChange::GoesOn => tracing::debug!(dropped, "strangers flood a socket still"),
-            FloodChange::Ended => tracing::info!(dropped, "the flood of a socket is over: everybody passes"),
-            FloodChange::NotTaken => {
-                tracing::warn!(
-                    dropped,
-                    "strangers flood a socket whose filter is not taken: everybody passes"
-                )
+        self.note = socket.local_addr().ok().map(|socket| FloodNote { socket, change, peers, dropped });
+        if let Some(note) = &self.note {
+            match change {
+                FloodChange::GoesOn => tracing::debug!("{note}"),
+                FloodChange::NotTaken => tracing::warn!("{note}"),
+                FloodChange::Began | FloodChange::Peers | FloodChange::Ended => tracing::info!("{note}"),
             }
         }
-        self.next_note = now + NOTES;
-        self.note = socket.local_addr().ok().map(|socket| FloodNote { socket, change, peers, dropped });
     }
 }
 
