@@ -5,7 +5,7 @@ use taut_media::picture::{Ask, Codec, HEADER, Picture};
 
 use crate::halving::Halving;
 use crate::references::{Plan, References};
-use crate::vpx::{Buffers, RawEncoder};
+use crate::vpx::{Buffers, Made, RawEncoder};
 use crate::{Image, VideoError};
 
 /// How an encoder works.
@@ -43,7 +43,8 @@ impl EncoderConfig {
 
 /// Encodes pictures in VP8, in real time: without looking ahead, at a rate that may change with every frame. A key frame has about three times
 /// an average frame's bytes at most, and no more than go in 100 ms, where the coarsest quality allows it, and comes when the receiver has nothing that another could refer to.
-/// Where even that takes longer than 200 ms at the rate, pictures have half or a quarter of the columns and rows until the rate is another.
+/// Where even that takes longer than 200 ms at the rate, pictures have half or a quarter of the columns and rows until the rate is another; where it was one frame
+/// of a finer quality, as of a scene that changed, for a second.
 #[derive(Debug)]
 pub struct Encoder {
     config: EncoderConfig,
@@ -128,16 +129,16 @@ impl Encoder {
             let smaller = (0..self.halving.times()).try_fold(None, |before: Option<Image>, _| {
                 before.as_ref().unwrap_or(image).halved().map(Some)
             })?;
-            let (plan, encoded) = self.encode_once(smaller.as_ref().unwrap_or(image))?;
-            if !self.halving.shrinks(encoded.frame().len(), self.kbps) {
+            let (plan, encoded, coarsest) = self.encode_once(smaller.as_ref().unwrap_or(image))?;
+            if !self.halving.shrinks(encoded.frame().len(), self.kbps, coarsest) {
                 self.references.made(&plan);
                 return Ok(encoded);
             }
         }
     }
 
-    /// Of another size than the one before it is a key frame.
-    fn encode_once(&mut self, image: &Image) -> Result<(Plan, Encoded), VideoError> {
+    /// Of another size than the one before it is a key frame. True: no coarser one can be made.
+    fn encode_once(&mut self, image: &Image) -> Result<(Plan, Encoded, bool), VideoError> {
         let size = (image.width(), image.height());
         if self.raw.size() != size {
             let EncoderConfig { frame_rate, threads, .. } = self.config;
@@ -148,7 +149,7 @@ impl Encoder {
         let (width, height) = (size.0 as u16, size.1 as u16);
         let mut payload = vec![0; HEADER];
         let made = self.raw.encode(image, plan.refers, plan.replaces, &mut payload);
-        let key = made.inspect_err(|_| self.references.restart())?;
+        let Made { key, coarsest } = made.inspect_err(|_| self.references.restart())?;
         if key {
             plan = Plan { refers: Buffers::NONE, reference: plan.number, recovers: true, ..plan };
         }
@@ -157,7 +158,7 @@ impl Encoder {
         let mut header = Vec::with_capacity(HEADER);
         picture.emit(&mut header);
         payload[..HEADER].copy_from_slice(&header);
-        Ok((plan, Encoded { picture, payload }))
+        Ok((plan, Encoded { picture, payload }, coarsest))
     }
 }
 

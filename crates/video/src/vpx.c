@@ -13,6 +13,9 @@ struct encoder {
     vpx_codec_pts_t frame;
 };
 
+/* 0 is the finest quality, 63 the coarsest. */
+enum { FINEST = 4, COARSEST = 63 };
+
 struct planes {
     const uint8_t *data[3];
     int stride[3];
@@ -38,8 +41,8 @@ struct encoder *taut_vp8_encoder(unsigned width, unsigned height, unsigned rate,
     config->rc_end_usage = VPX_CBR;
     config->rc_target_bitrate = kbps;
     config->rc_dropframe_thresh = 0;
-    config->rc_min_quantizer = 4;
-    config->rc_max_quantizer = 63;
+    config->rc_min_quantizer = FINEST;
+    config->rc_max_quantizer = COARSEST;
     config->rc_undershoot_pct = 100;
     config->rc_overshoot_pct = 15;
     config->rc_buf_sz = 600;
@@ -67,10 +70,21 @@ int taut_vp8_set_bitrate(struct encoder *encoder, unsigned kbps) {
     return vpx_codec_enc_config_set(&encoder->context, &encoder->config);
 }
 
+/* What comes behind a coarse key frame is no finer than seven eighths of that, the next than of that again: by itself libvpx goes by what frames took before it, and
+ * makes one that has all that the key frame left out, ten times as long as an average one. */
+static int refine(struct encoder *encoder, int key, int quantizer) {
+    unsigned finest = key ? (unsigned)quantizer : encoder->config.rc_min_quantizer;
+    finest = finest * 7 / 8 > FINEST ? finest * 7 / 8 : FINEST;
+    if (finest == encoder->config.rc_min_quantizer) return 0;
+    encoder->config.rc_min_quantizer = finest;
+    return vpx_codec_enc_config_set(&encoder->context, &encoder->config);
+}
+
 /* What a frame may refer to and what it replaces, as bits: `refers` and `replaces` of 1 last, 2 golden, 4 alternative; `refers` 0: a key frame,
- * which replaces all. The bytes belong to the encoder until it is called again. 0: well; else libvpx's error, or -1: it made no frame. */
+ * which replaces all. The bytes belong to the encoder until it is called again; `quantizer`: 0 the finest to 63 the coarsest.
+ * 0: well; else libvpx's error, or -1: it made no frame. */
 int taut_vp8_encode(struct encoder *encoder, const struct planes *planes, unsigned refers, unsigned replaces,
-                    const uint8_t **bytes, size_t *length, int *key) {
+                    const uint8_t **bytes, size_t *length, int *key, int *quantizer) {
     vpx_image_t image;
     if (!vpx_img_wrap(&image, VPX_IMG_FMT_I420, planes->width, planes->height, 1, (unsigned char *)planes->data[0])) return -1;
     for (int i = 0; i < 3; i++) {
@@ -88,6 +102,7 @@ int taut_vp8_encode(struct encoder *encoder, const struct planes *planes, unsign
         flags |= replaces & 4 ? VP8_EFLAG_FORCE_ARF : VP8_EFLAG_NO_UPD_ARF;
     }
     int failed = vpx_codec_encode(&encoder->context, &image, encoder->frame++, 1, flags, VPX_DL_REALTIME);
+    if (!failed) failed = vpx_codec_control(&encoder->context, VP8E_GET_LAST_QUANTIZER_64, quantizer);
     if (failed) return failed;
     vpx_codec_iter_t iterator = NULL;
     const vpx_codec_cx_pkt_t *packet;
@@ -96,7 +111,7 @@ int taut_vp8_encode(struct encoder *encoder, const struct planes *planes, unsign
         *bytes = packet->data.frame.buf;
         *length = packet->data.frame.sz;
         *key = (packet->data.frame.flags & VPX_FRAME_IS_KEY) != 0;
-        return 0;
+        return refine(encoder, *key, *quantizer);
     }
     return -1;
 }

@@ -18,6 +18,15 @@ impl Buffers {
     }
 }
 
+/// What a frame turned out to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Made {
+    /// It refers to nothing: it was asked to, or libvpx thought better of it.
+    pub(crate) key: bool,
+    /// Nothing would make it shorter but a smaller picture.
+    pub(crate) coarsest: bool,
+}
+
 /// Of a picture that is decoded: some bytes of a key frame make libvpx take 3 bytes for each, several times over.
 const MOST_PIXELS: usize = 4_096 * 2_304;
 
@@ -38,7 +47,10 @@ mod library {
     use std::ffi::{c_int, c_uint};
     use std::ptr::NonNull;
 
-    use super::{Buffers, Image, VideoError};
+    use super::{Buffers, Image, Made, VideoError};
+
+    /// `rc_max_quantizer`.
+    const COARSEST: c_int = 63;
 
     #[repr(C)]
     struct Context([u8; 0]);
@@ -68,6 +80,7 @@ mod library {
             bytes: *mut *const u8,
             length: *mut usize,
             key: *mut c_int,
+            quantizer: *mut c_int,
         ) -> c_int;
         fn taut_vp8_encoder_free(encoder: *mut Context);
         fn taut_vp8_decoder(threads: c_uint) -> *mut Context;
@@ -119,14 +132,14 @@ mod library {
             }
         }
 
-        /// Appends the frame to `buffer`; is it a key frame? It is one where it refers to nothing.
+        /// Appends the frame to `buffer`.
         pub(crate) fn encode(
             &mut self,
             image: &Image,
             refers: Buffers,
             replaces: Buffers,
             buffer: &mut Vec<u8>,
-        ) -> Result<bool, VideoError> {
+        ) -> Result<Made, VideoError> {
             if (image.width(), image.height()) != (self.width, self.height) {
                 return Err(VideoError::Size { width: image.width(), height: image.height() });
             }
@@ -136,7 +149,7 @@ mod library {
                 width: image.width() as c_uint,
                 height: image.height() as c_uint,
             };
-            let (mut bytes, mut length, mut key) = (std::ptr::null(), 0, 0);
+            let (mut bytes, mut length, mut key, mut quantizer) = (std::ptr::null(), 0, 0, 0);
             // SAFETY: the planes have as many rows of their strides as the size says, and outlive the call, which only reads them.
             let failed = unsafe {
                 taut_vp8_encode(
@@ -147,6 +160,7 @@ mod library {
                     &raw mut bytes,
                     &raw mut length,
                     &raw mut key,
+                    &raw mut quantizer,
                 )
             };
             if failed != 0 || bytes.is_null() {
@@ -154,7 +168,7 @@ mod library {
             }
             // SAFETY: they are the encoder's own until it is called again, and copied before.
             buffer.extend_from_slice(unsafe { std::slice::from_raw_parts(bytes, length) });
-            Ok(key != 0)
+            Ok(Made { key: key != 0, coarsest: quantizer == COARSEST })
         }
     }
 
@@ -220,7 +234,7 @@ mod library {
 
 #[cfg(not(vpx))]
 mod library {
-    use super::{Buffers, Image, VideoError};
+    use super::{Buffers, Image, Made, VideoError};
 
     /// There is none.
     #[derive(Debug)]
@@ -245,7 +259,7 @@ mod library {
             _: Buffers,
             _: Buffers,
             _: &mut Vec<u8>,
-        ) -> Result<bool, VideoError> {
+        ) -> Result<Made, VideoError> {
             match *self {}
         }
     }

@@ -155,6 +155,50 @@ fn a_camera_of_few_pictures_begins_with_full_size_and_a_key_frame_that_takes_no_
     }
 }
 
+/// Another room, all at once, is one frame that takes too long: pictures are smaller for a moment, not for good. What comes behind a key frame in the middle
+/// of things is none: it is no finer than that was.
+#[test]
+fn a_scene_that_changes_at_once_makes_pictures_smaller_for_a_moment() {
+    if !has_libvpx() {
+        return;
+    }
+    let another = bricks(WIDTH, HEIGHT);
+    for (frames, kbps) in [(30, 1_500), (30, 2_000), (10, 1_000), (10, 2_000), (5, 2_000)] {
+        let mut encoder =
+            Encoder::new(EncoderConfig::new(WIDTH, HEIGHT, frames).rate(Bitrate::from_bps(kbps * 1_000)))
+                .unwrap();
+        let (mut scene, mut decoder) = (Scene::new(WIDTH, HEIGHT).unwrap(), Decoder::new().unwrap());
+        let mut halved = Vec::new();
+        for second in 0..12 {
+            if second == 3 {
+                encoder.restart();
+            }
+            let small = (0..frames).filter(|at| {
+                let image = if second < 6 { scene.draw(second * frames + at) } else { &another };
+                let made = encoder.encode(image).unwrap();
+                let taken = decoder.take(&made.payload).unwrap();
+                taken.ask.into_iter().for_each(|ask| encoder.ask(ask));
+                usize::from(made.picture.width) < WIDTH
+            });
+            halved.push(small.count());
+        }
+        println!("{frames} a second, {kbps} kbit/s: smaller in each second {halved:?}");
+        assert!(halved[..6].iter().chain(&halved[9..]).all(|small| *small == 0), "{halved:?}");
+    }
+}
+
+/// A picture with edges all over.
+fn bricks(width: usize, height: usize) -> Image {
+    let rgb: Vec<u8> = (0..width * height)
+        .flat_map(|at| {
+            let (x, y) = (at % width, at / width);
+            let brick = (x / 14 + y / 11 * 31).wrapping_mul(2_654_435_761) >> 7;
+            [brick as u8, (brick >> 8) as u8, (brick >> 16) as u8]
+        })
+        .collect();
+    Image::from_rgb(width, height, &rgb).unwrap()
+}
+
 #[test]
 fn where_no_frame_would_be_in_time_pictures_are_smaller_until_one_is() {
     if !has_libvpx() {
