@@ -32,6 +32,8 @@ impl Pending {
     /// Between the first copies of an emergency stop.
     const AT_ONCE: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(2)];
     const LONGEST: Duration = Duration::from_millis(100);
+    /// Between copies that were asked for, at least.
+    const APART: Duration = Duration::from_millis(10);
 
     pub(crate) fn new(now: Time, kind: Kind, number: u64, epoch: u32) -> Self {
         Self { kind, number, created: now, epoch, copies: 0, next: now, sent: [Time::MAX; Self::REMEMBERED] }
@@ -75,6 +77,12 @@ impl Pending {
         self.next = now;
     }
 
+    /// The peer could not judge this one yet: the next copy goes as soon as it may.
+    pub(crate) fn hurry_again(&mut self, now: Time) {
+        let last = self.sent[(self.copies as usize + Self::REMEMBERED - 1) % Self::REMEMBERED];
+        self.next = self.next.min(now.max(last + Self::APART));
+    }
+
     /// The round trip of the copy whose time of sending is echoed; `resolution` is that of the echo, ns.
     pub(crate) fn round_trip(&self, now: Time, echo_ns: u64, resolution: u64) -> Option<Duration> {
         let echoed =
@@ -112,6 +120,23 @@ mod tests {
         };
         assert_eq!(gaps(Kind::Resume), [10, 10, 10, 10, 20, 40, 80, 100, 100, 100, 100, 100]);
         assert_eq!(gaps(Kind::EmergencyStop), [1, 2, 10, 10, 10, 10, 20, 40, 80, 100, 100, 100]);
+    }
+
+    #[test]
+    fn a_copy_that_is_asked_for_goes_at_once_but_none_within_ten_milliseconds() {
+        let mut pending = Pending::new(Time::ZERO, Kind::Resume, 1, 0);
+        for begun in [0, 50, 100] {
+            let now = Time::ZERO + MS * begun;
+            assert!(pending.poll(now, MS * 150).is_some());
+            pending.hurry_again(now + MS);
+            assert_eq!(pending.poll_timeout().at, now + MS * 10);
+            pending.poll(now + MS * 10, MS * 150);
+            pending.hurry_again(now + MS * 50);
+            assert_eq!(pending.poll_timeout().at, now + MS * 50);
+        }
+        pending.next = Time::ZERO + MS * 161;
+        pending.hurry_again(Time::ZERO + MS * 900);
+        assert_eq!(pending.poll_timeout().at, Time::ZERO + MS * 161, "it is due anyhow");
     }
 
     #[test]

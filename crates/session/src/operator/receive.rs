@@ -211,7 +211,7 @@ impl<T: Transport> Operator<T> {
         if self.config.codec == Codec::Native {
             self.see(ack.epoch, ack.state, ack.cause);
         }
-        let Some(pending) = self.command.take_if(|pending| pending.number == ack.command) else { return };
+        let Some(mut pending) = self.command.take_if(|pending| pending.number == ack.command) else { return };
         if let Some(rtt) = pending.round_trip(now, ack.echo_ns, self.config.codec.resolution()) {
             self.round_trip.record(rtt);
         }
@@ -237,7 +237,10 @@ impl<T: Transport> Operator<T> {
                 OperatorEvent::Resumed
             }
             // The robot compares clocks at this moment: the next copy finds it ready.
-            (_, Answer::ClockUnknown) => return self.command = Some(pending),
+            (_, Answer::ClockUnknown) => {
+                pending.hurry_again(now);
+                return self.command = Some(pending);
+            }
             (Kind::Reset, answer) => OperatorEvent::ResetRefused { answer: Some(answer) },
             (Kind::Resume, answer) => {
                 let age = Duration::from_micros(ack.age_us.into());

@@ -1,7 +1,7 @@
 //! Emergency stop and resume.
 
 use taut_core::{Duration, Probability, Seed, Time, Transport};
-use taut_link::{Chain, Delay, Loss};
+use taut_link::{Chain, Delay, Jitter, JitterConfig, Loss};
 use taut_session::{
     Answer, OperatorConfig, OperatorEvent, Order, Priority, ResumeError, RobotConfig, RobotEvent, RobotState,
     State, StateError, StopCause,
@@ -227,4 +227,32 @@ fn what_is_latched_outlives_the_transport() {
     world.robot.reconnect(robot, tcp(ROBOT));
     world.run_until(at_ms(2_100));
     assert_eq!(world.robot.state(), RobotState::Fault);
+}
+
+/// A resume at the first moment may come before the robot has compared clocks, of which the operator is told: it waits for that and no longer, though
+/// nobody knows the round trip yet.
+#[test]
+fn a_resume_at_the_first_moment_waits_for_the_clocks_and_for_nothing_else() {
+    let mut asked_again = 0;
+    for seed in 0..20 {
+        let way = |name: &str| {
+            let jitter = JitterConfig::new(MS * 5).mean(MS * 5);
+            let jitter = Jitter::new(jitter, Seed::new(seed).stream(name)).unwrap();
+            Chain::new(vec![Delay::new(MS * 15).into(), jitter.into()])
+        };
+        let mut world = world(udp, [way("up"), way("down")]);
+        let connected = |event: &OperatorEvent| matches!(event, OperatorEvent::Connected { .. });
+        while world.observer.operator_at(connected).is_none() {
+            world.run_until(world.now + MS);
+        }
+        let asked = world.now;
+        assert!(world.resume());
+        world.run_until(asked + MS * 500);
+        let enabled = |event: &RobotEvent| matches!(event, RobotEvent::Enabled { .. });
+        let after = world.observer.robot_at(enabled).expect("it was connected") - asked;
+        // There, back and there again, 25 ms each at most.
+        assert!(after <= MS * 76, "{seed}: {after}");
+        asked_again += u32::from(after > MS * 26);
+    }
+    assert!(asked_again > 0, "the clocks were always compared before");
 }
