@@ -1,7 +1,7 @@
 //! Control laws between a hand and an arm on real sockets.
 
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use taut::{
     Control, Error, Failure, Operator, OperatorDevice, OperatorEvent, Robot, RobotDevice, RobotEvent,
@@ -164,7 +164,7 @@ fn ends_of_different_laws_servos_or_impedances_have_no_session_and_nothing_moves
         let hand = Slide { ticks: 0, felt: Felt::default() };
         let other = operator(&robot, identity.clone()).resumes_at_start().device(hand);
         let other = theirs.into_iter().fold(other, taut::OperatorBuilder::control).start().unwrap();
-        let (begun, what) = (Instant::now(), "give both the same control law");
+        let what = "give both the same control law";
         let why = other.join().unwrap_err();
         assert!(
             matches!(&why, Error::NotConnected(why) if why.contains(what) && why.contains("servo")),
@@ -189,7 +189,6 @@ fn ends_of_different_laws_servos_or_impedances_have_no_session_and_nothing_moves
         until("the next one is taken", || {
             next.events().try_recv().is_ok_and(|it| matches!(it, OperatorEvent::Connected { .. }))
         });
-        assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
     }
 }
 
