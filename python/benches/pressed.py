@@ -15,6 +15,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 
@@ -181,8 +182,11 @@ def real(program, path, touches, control, seed, transport, links):
         try:
             settings = dict(force_limit=PUSH, deadline=1.0, transport=transport, paths=relays.paths, control=control)
             with taut.connect(relays.address, identity=keys[1], trust=prints[0], **settings) as operator:
-                operator.resume(10)
+                # As in the simulator the hand is asked from the first moment on, and not from when the robot may move.
+                resumed = threading.Thread(target=operator.resume, args=(10,))
+                resumed.start()
                 operator.drive(hand, hand.begin + SECONDS - taut.monotonic())
+                resumed.join()
         finally:
             relays.end()
             here.send("end")

@@ -11,7 +11,7 @@ use taut_agent::{Coupling, OperatorDevice, RobotDevice};
 use taut_core::Seed;
 use taut_lab::job;
 use taut_lab::run::{Devices, run_devices};
-use taut_lab::scenario::{LawSpec, Scenario, Setting};
+use taut_lab::scenario::{CodecSpec, LawSpec, Scenario, Setting};
 use taut_qos::model::Plan;
 
 use crate::control::PyControl;
@@ -77,7 +77,11 @@ fn coupled(scenario: &mut Scenario, control: &PyControl) -> PyResult<Option<Coup
     let wrong = |why: &dyn std::fmt::Display| SettingError::new_err(format!("control: {why}"));
     let teleop = scenario.teleop.as_mut().ok_or_else(|| wrong(&"the scenario has no `[teleop]` session"))?;
     (teleop.law, teleop.playout) = (LawSpec::PositionForce, None);
-    control.of_end()?.coupling(teleop.turns).map_err(|why| wrong(&why))
+    let coupling = control.of_end()?.coupling(teleop.turns).map_err(|why| wrong(&why))?;
+    match (&coupling, teleop.codec) {
+        (Some(_), CodecSpec::Omni71) => Err(wrong(&"needs `codec = \"native\"`: omni71 has no place for a law's energy")),
+        _ => Ok(coupling),
+    }
 }
 
 fn scenario(path: &Path, settings: &[String], variant: Option<&str>) -> PyResult<Scenario> {
