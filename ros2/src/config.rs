@@ -90,7 +90,7 @@ pub(crate) struct Config {
 
 fn duration<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
     let read = Option::<taut_core::Duration>::deserialize(deserializer)?;
-    Ok(read.map(|duration| Duration::from_nanos(duration.as_nanos())))
+    Ok(read.map(Duration::from))
 }
 
 /// The largest file that is read.

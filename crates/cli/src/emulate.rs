@@ -166,7 +166,7 @@ fn watch(arguments: &Arguments, clock: &Clock, all: Vec<(String, RunningEmulator
     let mut next = clock.now() + arguments.every;
     loop {
         let until = end.map_or(next, |end| end.min(next));
-        let wait = std::time::Duration::from_nanos(until.saturating_since(clock.now()).as_nanos());
+        let wait = std::time::Duration::from(until.saturating_since(clock.now()));
         let interrupted = !matches!(stopped.recv_timeout(wait), Err(RecvTimeoutError::Timeout));
         if interrupted || end.is_some_and(|end| clock.now() >= end) {
             break;

@@ -73,7 +73,7 @@ pub(crate) fn finish(patience: Duration) {
     for queue in [&streams.out, &streams.err] {
         let left = || {
             let left = patience - (clock.now() - taut_core::Time::ZERO).min(patience);
-            std::time::Duration::from_nanos(left.as_nanos())
+            std::time::Duration::from(left)
         };
         queue.finish(left);
     }

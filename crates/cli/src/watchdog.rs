@@ -57,7 +57,7 @@ impl Watchdogs {
     pub(crate) fn start(mut self, turns: impl Fn() -> u64 + Send + 'static) -> Result<Watching, String> {
         self.tell("READY=1");
         let Some(period) = self.period else { return Ok(Watching { end: None, idle: Some(self) }) };
-        let period = std::time::Duration::from_nanos(period.as_nanos());
+        let period = std::time::Duration::from(period);
         let (end, ends) = sync_channel::<()>(1);
         let work = move || {
             let mut pulse = Pulse::default();

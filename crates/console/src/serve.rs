@@ -70,10 +70,6 @@ pub(crate) fn start(listener: TcpListener, shared: Arc<Shared>) -> io::Result<()
     spawn_unprivileged("taut strangers", stand_back, accept).map(drop)
 }
 
-fn std(duration: Duration) -> std::time::Duration {
-    std::time::Duration::from_nanos(duration.as_nanos())
-}
-
 /// Counts a connection while it is there.
 struct Open(Arc<AtomicUsize>);
 
@@ -93,7 +89,7 @@ impl Drop for Open {
 /// Answers what is asked. `Some`: a page asks, and is to be spoken with.
 fn serve(mut stream: TcpStream, shared: &Shared) -> io::Result<Option<Page>> {
     stream.set_nodelay(true)?;
-    stream.set_write_timeout(Some(std(PATIENCE)))?;
+    stream.set_write_timeout(Some(PATIENCE.into()))?;
     let (head, rest) = read_head(&mut stream)?;
     match shared.gate.check(&head) {
         Ok(Asked::Session(key)) => {
@@ -127,7 +123,7 @@ fn read_head(stream: &mut TcpStream) -> io::Result<(String, Vec<u8>)> {
         if left.is_zero() {
             return Err(io::ErrorKind::TimedOut.into());
         }
-        stream.set_read_timeout(Some(std(left)))?;
+        stream.set_read_timeout(Some(left.into()))?;
         if let Some(end) = bytes.windows(4).position(|end| end == b"\r\n\r\n") {
             let head = String::from_utf8(bytes[..end].to_vec()).map_err(|_| io::ErrorKind::InvalidData)?;
             return Ok((head, bytes.split_off(end + 4)));
@@ -217,7 +213,7 @@ fn write_to(mut page: WebSocket<TcpStream>, mailbox: &Mailbox) {
         if left.is_zero() {
             states = now + STATES;
         }
-        let Ok(Due { answers, message }) = mailbox.wait(std(left)) else { break };
+        let Ok(Due { answers, message }) = mailbox.wait(left.into()) else { break };
         // What was sent before is written: no frame is in between.
         if page.get_mut().write_all(&answers).is_err() {
             break;
@@ -361,7 +357,7 @@ mod tests {
         assert!(matches!(reading.read(), Ok(Message::Ping(_))));
         assert!(matches!(reading.read(), Ok(Message::Binary(_))));
         assert_eq!(
-            mailbox.wait(std(PATIENCE)),
+            mailbox.wait(PATIENCE.into()),
             Ok(Due { answers: vec![0x8a, 2, b'h', b'i'], message: None })
         );
         Ok(())

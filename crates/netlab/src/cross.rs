@@ -136,7 +136,7 @@ impl Running {
             }
             let passed = self.clock.now().saturating_since(self.began);
             progress((passed.as_secs_f64() / self.length.as_secs_f64()).min(1.0));
-            std::thread::park_timeout(std::time::Duration::from_nanos(LOOK.as_nanos()));
+            std::thread::park_timeout(std::time::Duration::from(LOOK));
         }
         thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }

@@ -99,8 +99,7 @@ impl Pace {
             began = now - PERIOD;
         }
         let left = (began + PERIOD).saturating_since(clock.now());
-        let _: Result<(), RecvTimeoutError> =
-            ended.recv_timeout(std::time::Duration::from_nanos(left.as_nanos()));
+        let _: Result<(), RecvTimeoutError> = ended.recv_timeout(std::time::Duration::from(left));
         self.0 = Some(began + PERIOD);
         began
     }

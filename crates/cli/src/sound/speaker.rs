@@ -82,7 +82,7 @@ impl Speaker {
         loop {
             let until = self.ear.poll_timeout().unwrap_or(due).min(due);
             let left = until.saturating_since(clock.now());
-            let came = match self.packets.recv_timeout(std::time::Duration::from_nanos(left.as_nanos())) {
+            let came = match self.packets.recv_timeout(std::time::Duration::from(left)) {
                 Ok(came) => Some(came),
                 Err(RecvTimeoutError::Timeout) => None,
                 Err(RecvTimeoutError::Disconnected) => break,

@@ -171,7 +171,7 @@ impl Camera {
             };
         }
         let left = until.saturating_since(clock.now());
-        match self.words.recv_timeout(std::time::Duration::from_nanos(left.as_nanos())) {
+        match self.words.recv_timeout(std::time::Duration::from(left)) {
             Ok(word) => Next::Word(word),
             Err(RecvTimeoutError::Disconnected) => Next::End,
             Err(RecvTimeoutError::Timeout) => Next::Due,

@@ -177,7 +177,7 @@ impl Recording {
         let clock = Clock::start();
         let left = || {
             let left = patience - (clock.now() - Time::ZERO).min(patience);
-            std::time::Duration::from_nanos(left.as_nanos())
+            std::time::Duration::from(left)
         };
         let (sender, done) = sync_channel(1);
         while let Err(TrySendError::Full(_)) = self.queue.items.try_send(Item::Done(sender.clone())) {

@@ -66,7 +66,7 @@ impl Writer {
         };
         let _ = ready.send(Ok(())); // Somebody waits for it.
         let mut failed = Some(failed);
-        let wait = std::time::Duration::from_nanos((PERIOD / 4).as_nanos());
+        let wait = std::time::Duration::from(PERIOD / 4);
         loop {
             let item = queue.recv_timeout(wait);
             let ends = matches!(item, Ok(Item::Done(_)) | Err(RecvTimeoutError::Disconnected));

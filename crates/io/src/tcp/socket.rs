@@ -56,7 +56,7 @@ pub(super) fn set_up(stream: &TcpStream, config: &KernelTcpConfig) -> io::Result
     let not_sent = u32::try_from(config.not_sent.get()).unwrap_or(u32::MAX);
     unless_multipath(socket.set_tcp_notsent_lowat(not_sent))?;
     socket.set_send_buffer_size(to_usize(config.send_buffer))?;
-    let user_timeout = std::time::Duration::from_nanos(config.user_timeout.as_nanos());
+    let user_timeout = std::time::Duration::from(config.user_timeout);
     unless_multipath(socket.set_tcp_user_timeout((!user_timeout.is_zero()).then_some(user_timeout)))?;
     if let Some(name) = config.congestion {
         socket.set_tcp_congestion(name.as_bytes()).map_err(|error| {

@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 use std::time::Instant;
 
-use taut_core::{Duration, Time};
+use taut_core::Time;
 
 /// What stands for [`Time::ZERO`]. An [`Instant`] cannot be had but from the clock; it is read once in the life of the
 /// process, and only differences to it are ever used, so that what the clock said changes nothing.
@@ -19,11 +19,6 @@ pub(super) fn instant(time: Time) -> Instant {
 pub(super) fn time(instant: Instant) -> Time {
     let nanos = instant.saturating_duration_since(*EPOCH).as_nanos();
     Time::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
-}
-
-/// That length of time as quinn wants it.
-pub(super) fn std_duration(duration: Duration) -> std::time::Duration {
-    std::time::Duration::from_nanos(duration.as_nanos())
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 mod gripper;
 mod joints;
+mod moment;
 mod set_point;
 mod state;
 mod turn;

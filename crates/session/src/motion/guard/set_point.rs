@@ -3,6 +3,7 @@
 use taut_core::{Duration, Time};
 use taut_wire::session::Verdict;
 
+use super::moment::Moments;
 use super::vector::{Vector, difference, distance, limit, magnitude, towards};
 
 /// The set point moves at most as far as the speed leads in this time, however long the silence before.
@@ -53,7 +54,7 @@ impl<const N: usize> Bounds<N> {
 ///
 /// A target in the box and within reach of the measured place is approached with the acceleration, so that the way is left to
 /// brake. What that leads to is brought into the box and the reach once more, and at last no way is longer than the speed times
-/// the time since the set point moved last, or than a step. So in doubt the acceleration gives way first, then the reach, where the
+/// the time since the set point moved last, or than a step; what comes within a [moment](super::moment) counts together. So in doubt the acceleration gives way first, then the reach, where the
 /// robot was pushed away; never the speed, and never the box: it is convex, and the set point only moves towards what is in it.
 #[derive(Clone, Debug)]
 pub(super) struct SetPoint<const N: usize> {
@@ -62,11 +63,8 @@ pub(super) struct SetPoint<const N: usize> {
     measured: Option<(Vector<N>, Time)>,
     /// What was measured longer ago says nothing.
     measured_for: Duration,
-    /// Where the robot was told to be last, or was when it was resumed.
-    place: Option<Vector<N>>,
-    /// How fast the set point moved there, and when.
-    velocity: Vector<N>,
-    since: Time,
+    /// Where the robot was told to be, or was when it was resumed, and how fast the set point moved there.
+    told: Moments<(Option<Vector<N>>, Vector<N>)>,
 }
 
 /// Where a set point comes to, and how fast, per second.
@@ -74,12 +72,14 @@ pub(super) struct SetPoint<const N: usize> {
 pub(super) struct Reached<const N: usize> {
     pub(super) place: Vector<N>,
     pub(super) velocity: Vector<N>,
+    /// It rests there, and nothing before counts any more.
+    rests: bool,
 }
 
 impl<const N: usize> SetPoint<N> {
     /// What the robot measured counts for `measured_for`.
     pub(super) fn new(bounds: Bounds<N>, measured_for: Duration) -> Self {
-        Self { bounds, measured: None, measured_for, place: None, velocity: [0.0; N], since: Time::ZERO }
+        Self { bounds, measured: None, measured_for, told: Moments::new((None, [0.0; N])) }
     }
 
     /// Where the robot is. What is not finite changes nothing.
@@ -97,9 +97,7 @@ impl<const N: usize> SetPoint<N> {
 
     /// It was resumed: the set point begins where the robot is.
     pub(super) fn enable(&mut self, now: Time) {
-        self.place = self.measured(now);
-        self.velocity = [0.0; N];
-        self.since = self.since.max(now);
+        self.told.begin(now, (self.measured(now), [0.0; N]));
     }
 
     /// Where the set point could be at `now`, when `wanted` is asked for, with `wanted_velocity` there. What is locked stays where
@@ -114,46 +112,51 @@ impl<const N: usize> SetPoint<N> {
         wanted_velocity: Vector<N>,
         locked: bool,
     ) -> Result<Reached<N>, Verdict> {
-        let place = self.place.or(self.measured(now));
         if locked {
-            return Ok(Reached { place: place.ok_or(Verdict::OutOfLimits)?, velocity: [0.0; N] });
+            let place = self.told.last().0.or(self.measured(now)).ok_or(Verdict::OutOfLimits)?;
+            return Ok(Reached { place, velocity: [0.0; N], rests: true });
         }
         if self.bounds.needs_place() {
-            return self.approach(now, place.ok_or(Verdict::OutOfLimits)?, wanted, wanted_velocity);
+            return self.approach(now, wanted, wanted_velocity);
         }
-        Ok(Reached { place: self.bounds.in_box(wanted), velocity: wanted_velocity })
+        Ok(Reached { place: self.bounds.in_box(wanted), velocity: wanted_velocity, rests: false })
     }
 
     /// The robot is told to be at `reached` from `now` on.
     pub(super) fn advance(&mut self, now: Time, reached: Reached<N>) {
-        self.place = Some(reached.place);
-        self.velocity = reached.velocity;
-        // A clock that goes back does not let the same time be spent twice.
-        self.since = self.since.max(now);
+        let Reached { place, velocity, rests } = reached;
+        if rests {
+            self.told.begin(now, (Some(place), velocity));
+        } else {
+            self.told.tell(now, (Some(place), velocity));
+        }
     }
 
-    /// As far from `place` towards `wanted` as the limits let it come by `now`, and how fast that is.
+    /// As far towards `wanted` as the limits let it come by `now`, and how fast that is.
     fn approach(
         &self,
         now: Time,
-        place: Vector<N>,
         wanted: Vector<N>,
         wanted_velocity: Vector<N>,
     ) -> Result<Reached<N>, Verdict> {
         let Bounds { speed, acceleration, step, .. } = self.bounds;
+        let ((place, moved), dt) = self.told.from(now);
+        let place = place.or(self.measured(now)).ok_or(Verdict::OutOfLimits)?;
         let in_reach = self.bounds.in_box(self.in_reach(now, self.bounds.in_box(wanted))?);
         let target = towards(place, in_reach, step);
-        let dt = elapsed(now, self.since);
+        // Nor is it further from where it was told to be in the same moment: between two places that are within the limits is none that is not.
+        let last = self.told.last().0.unwrap_or(place);
         if speed.is_infinite() && acceleration.is_infinite() {
-            return Ok(Reached { place: target, velocity: wanted_velocity });
+            let place = towards(last, target, step);
+            return Ok(Reached { place, velocity: wanted_velocity, rests: false });
         }
         if dt <= 0.0 {
-            return Ok(Reached { place, velocity: self.velocity });
+            return Ok(Reached { place, velocity: moved, rests: false });
         }
         let way = difference(target, place);
         let mut velocity = way.map(|part| part / dt);
         if acceleration.is_finite() {
-            velocity = self.accelerate(velocity, way, wanted_velocity, dt);
+            velocity = self.accelerate(moved, velocity, way, wanted_velocity, dt);
         }
         let mut reached = std::array::from_fn(|i| place[i] + velocity[i] * dt);
         // Nothing but rounding is between the two: what can be reached exactly is.
@@ -162,8 +165,11 @@ impl<const N: usize> SetPoint<N> {
         }
         // Whatever it took to brake: neither the box nor the reach is left, and then no way is too long for its time.
         reached = self.bounds.no_further_out(place, self.in_reach(now, reached)?);
-        reached = towards(place, reached, (speed * dt).min(step));
-        Ok(Reached { place: reached, velocity: difference(reached, place).map(|part| part / dt) })
+        let most = (speed * dt).min(step);
+        reached = towards(place, reached, most);
+        reached = towards(last, reached, most);
+        let velocity = difference(reached, place).map(|part| part / dt);
+        Ok(Reached { place: reached, velocity, rests: false })
     }
 
     /// `position`, or what is nearest to it from where the robot's controller pulls no harder than it may.
@@ -173,10 +179,11 @@ impl<const N: usize> SetPoint<N> {
         Ok(towards(measured, position, reach))
     }
 
-    /// The velocity nearest to `velocity` that acceleration leads to within `dt`, and from which it can still brake before
+    /// The velocity nearest to `velocity` that acceleration leads to from `moved` within `dt`, and from which it can still brake before
     /// the end of `way`, beyond the target's own velocity along it: v dt + v² / 2a = way.
     fn accelerate(
         &self,
+        moved: Vector<N>,
         velocity: Vector<N>,
         way: Vector<N>,
         wanted_velocity: Vector<N>,
@@ -194,8 +201,8 @@ impl<const N: usize> SetPoint<N> {
             };
             limit(&mut velocity, along.max(0.0) + brakes);
         }
-        let mut change = difference(velocity, self.velocity);
+        let mut change = difference(velocity, moved);
         limit(&mut change, acceleration * dt);
-        std::array::from_fn(|i| self.velocity[i] + change[i])
+        std::array::from_fn(|i| moved[i] + change[i])
     }
 }

@@ -31,6 +31,37 @@ pub(super) fn largest(usual: f32) -> impl Strategy<Value = f32> {
     prop_oneof![4 => 0.01 * usual..usual, 1 => Just(f32::INFINITY), 1 => Just(0.0)]
 }
 
+/// What limits count from, as somebody sees it from outside: what was told before the millisecond in which the last was.
+#[derive(Clone, Copy)]
+pub(super) struct Seen<T> {
+    before: (T, Time),
+    pub(super) last: T,
+    at: Time,
+    began: Time,
+}
+
+impl<T: Copy> Seen<T> {
+    pub(super) fn new(what: T) -> Self {
+        Self { before: (what, at(0)), last: what, at: at(0), began: at(0) }
+    }
+
+    pub(super) fn before(&self, now: Time) -> (T, Duration) {
+        let is_same = now.saturating_since(self.began) < MS;
+        let (what, since) = if is_same { self.before } else { (self.last, self.at) };
+        (what, now.max(self.at).saturating_since(since))
+    }
+
+    pub(super) fn see(&mut self, now: Time, told: T, locked: bool) {
+        if now.saturating_since(self.began) >= MS {
+            (self.before, self.began) = ((self.last, self.at), now);
+        }
+        (self.last, self.at) = (told, self.at.max(now));
+        if locked {
+            (self.before, self.began) = ((told, self.at), self.at);
+        }
+    }
+}
+
 /// Jitter, silences, and a clock that stands still.
 pub(super) fn wait() -> impl Strategy<Value = Duration> {
     prop_oneof![4 => 100u64..20_000, 1 => 20_000u64..2_000_000, 1 => Just(0)].prop_map(Duration::from_micros)

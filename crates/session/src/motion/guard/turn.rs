@@ -3,7 +3,7 @@
 use taut_core::{Duration, FARTHEST_TURN, Time};
 use taut_wire::session::Verdict;
 
-use super::set_point::elapsed;
+use super::moment::Moments;
 use super::vector::{Vector, limit, magnitude};
 
 /// A unit quaternion: w, x, y, z.
@@ -16,9 +16,8 @@ pub(super) struct Turn {
     speed: f64,
     measured: Option<(Quaternion, Time)>,
     measured_for: Duration,
-    /// How it was told to be turned last, or was when it was resumed.
-    orientation: Option<Quaternion>,
-    since: Time,
+    /// How it was told to be turned, or was when it was resumed.
+    told: Moments<Option<Quaternion>>,
 }
 
 /// How a set point comes to be turned.
@@ -27,11 +26,13 @@ pub(super) struct Turned {
     pub(super) orientation: Quaternion,
     /// rad/s, where it does not come as far as was asked for.
     pub(super) limited: Option<Vector<3>>,
+    /// It rests so, and nothing before counts any more.
+    rests: bool,
 }
 
 impl Turn {
     pub(super) const fn new(speed: f64, measured_for: Duration) -> Self {
-        Self { speed, measured: None, measured_for, orientation: None, since: Time::ZERO }
+        Self { speed, measured: None, measured_for, told: Moments::new(None) }
     }
 
     /// Is there a limit at all?
@@ -57,8 +58,7 @@ impl Turn {
     }
 
     pub(super) fn enable(&mut self, now: Time) {
-        self.orientation = self.measured(now);
-        self.since = self.since.max(now);
+        self.told.begin(now, self.measured(now));
     }
 
     /// How the set point could be turned at `now`. What is locked stays as it is, where somebody knows how that is.
@@ -66,28 +66,33 @@ impl Turn {
     /// # Errors
     /// [`Verdict::OutOfLimits`] where there is a limit and nobody knows how the robot is turned.
     pub(super) fn next(&self, now: Time, wanted: Quaternion, locked: bool) -> Result<Turned, Verdict> {
-        let from = self.orientation.or(self.measured(now));
-        if !self.is_limited() {
-            let orientation = if locked { from.unwrap_or(wanted) } else { wanted };
-            return Ok(Turned { orientation, limited: None });
-        }
-        let from = from.ok_or(Verdict::OutOfLimits)?;
+        let known = |told: Option<Quaternion>| told.or(self.measured(now));
         if locked {
-            return Ok(Turned { orientation: from, limited: None });
+            let stays = known(self.told.last()).or((!self.is_limited()).then_some(wanted));
+            let orientation = stays.ok_or(Verdict::OutOfLimits)?;
+            return Ok(Turned { orientation, limited: None, rests: true });
         }
-        let dt = elapsed(now, self.since);
-        let mut way = rotation(from, wanted);
-        if magnitude(&way) <= self.speed * dt {
-            return Ok(Turned { orientation: wanted, limited: None });
+        if !self.is_limited() {
+            return Ok(Turned { orientation: wanted, limited: None, rests: false });
         }
-        limit(&mut way, self.speed * dt);
-        let velocity = if dt > 0.0 { way.map(|part| part / dt) } else { [0.0; 3] };
-        Ok(Turned { orientation: rotated(from, way), limited: Some(velocity) })
+        let (from, dt) = self.told.from(now);
+        let from = known(from).ok_or(Verdict::OutOfLimits)?;
+        let most = self.speed * dt;
+        let (nearer, is_far) = turned(from, wanted, most);
+        // As set points are.
+        let (orientation, is_back) = turned(self.told.last().unwrap_or(from), nearer, most);
+        let is_limited = is_far || is_back;
+        let velocity = || rotation(from, orientation).map(|part| if dt > 0.0 { part / dt } else { 0.0 });
+        Ok(Turned { orientation, limited: is_limited.then(velocity), rests: false })
     }
 
     pub(super) fn advance(&mut self, now: Time, turned: Turned) {
-        self.orientation = Some(turned.orientation);
-        self.since = self.since.max(now);
+        let Turned { orientation, rests, .. } = turned;
+        if rests {
+            self.told.begin(now, Some(orientation));
+        } else {
+            self.told.tell(now, Some(orientation));
+        }
     }
 }
 
@@ -113,6 +118,16 @@ pub(super) fn rotation(from: Quaternion, to: Quaternion) -> Vector<3> {
     }
     let angle = 2.0 * sine.atan2(w.abs());
     [x, y, z].map(|part| part * (sign * angle / sine))
+}
+
+/// `from`, turned towards `wanted` by so much at most, and whether it is further away.
+fn turned(from: Quaternion, wanted: Quaternion, most: f64) -> (Quaternion, bool) {
+    let mut way = rotation(from, wanted);
+    if magnitude(&way) <= most {
+        return (wanted, false);
+    }
+    limit(&mut way, most);
+    (rotated(from, way), true)
 }
 
 /// `from`, turned by `rotation`.

@@ -4,7 +4,7 @@ use taut_core::Time;
 use taut_wire::session::Verdict;
 
 use super::Admission;
-use super::set_point::elapsed;
+use super::moment::Moments;
 use super::vector::{Vector, distance, limit, single, towards};
 use crate::motion::limits::VelocityLimits;
 use crate::motion::{LimitPolicy, Twist, TwistLimits};
@@ -16,9 +16,8 @@ use crate::motion::{LimitPolicy, Twist, TwistLimits};
 pub struct TwistGuard {
     pub(super) admission: Admission,
     limits: TwistLimits,
-    /// What the robot was told last, m/s and rad/s, and when.
-    told: Velocities,
-    since: Time,
+    /// What the robot was told, m/s and rad/s.
+    told: Moments<Velocities>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -29,17 +28,11 @@ struct Velocities {
 
 impl TwistGuard {
     pub(super) fn new(limits: TwistLimits) -> Self {
-        Self {
-            admission: Admission::new(limits.rate),
-            limits,
-            told: Velocities::default(),
-            since: Time::ZERO,
-        }
+        Self { admission: Admission::new(limits.rate), limits, told: Moments::new(Velocities::default()) }
     }
 
     pub(super) fn enable(&mut self, now: Time) {
-        self.told = Velocities::default();
-        self.since = self.since.max(now);
+        self.told.begin(now, Velocities::default());
     }
 
     pub(super) fn check(&self, now: Time, asked: &Twist) -> Result<(), Verdict> {
@@ -48,8 +41,11 @@ impl TwistGuard {
 
     pub(super) fn bound(&mut self, now: Time, asked: &Twist) -> Result<Twist, Verdict> {
         let (twist, told) = self.limited(now, asked)?;
-        self.told = told;
-        self.since = self.since.max(now);
+        if asked.locked {
+            self.told.begin(now, told);
+        } else {
+            self.told.tell(now, told);
+        }
         Ok(twist)
     }
 
@@ -58,10 +54,11 @@ impl TwistGuard {
             let rest = Twist { linear: [0.0; 3], angular: [0.0; 3], ..*asked };
             return Ok((rest, Velocities::default()));
         }
-        let dt = elapsed(now, self.since);
+        let (before, dt) = self.told.from(now);
+        let last = self.told.last();
         let told = Velocities {
-            linear: self.limits.linear.approach(self.told.linear, asked.linear, dt),
-            angular: self.limits.angular.approach(self.told.angular, asked.angular, dt),
+            linear: self.limits.linear.approach([before.linear, last.linear], asked.linear, dt),
+            angular: self.limits.angular.approach([before.angular, last.angular], asked.angular, dt),
         };
         let twist = Twist {
             linear: as_asked(told.linear, asked.linear),
@@ -76,14 +73,14 @@ impl TwistGuard {
 }
 
 impl VelocityLimits {
-    /// As near to `asked` as the limits let it come from `last` in `dt`, s.
-    fn approach(&self, last: Vector<3>, asked: [f32; 3], dt: f64) -> Vector<3> {
+    /// As near to `asked` as the limits let it come in `dt`, s, from what was told before this moment and from what was told last.
+    fn approach(&self, [before, last]: [Vector<3>; 2], asked: [f32; 3], dt: f64) -> Vector<3> {
         let mut target = std::array::from_fn(|i| if self.axes[i] { f64::from(asked[i]) } else { 0.0 });
         limit(&mut target, f64::from(self.speed));
         // Infinitely much in no time is infinitely much here.
         let change =
             if self.acceleration.is_finite() { f64::from(self.acceleration) * dt } else { f64::INFINITY };
-        towards(last, target, change)
+        towards(last, towards(before, target, change), change)
     }
 }
 

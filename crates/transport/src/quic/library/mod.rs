@@ -160,10 +160,10 @@ macro_rules! library {
         fn transport(config: &QuicConfig) -> $proto::TransportConfig {
             let integer = |value: u64| $proto::VarInt::from_u64(value).expect("within limits");
             let window = config.max_message.get().max(1 << 18);
-            let idle = std_duration(config.idle_timeout);
+            let idle = std::time::Duration::from(config.idle_timeout);
             let acks = config.acks.map(|(delay, every)| {
                 let mut acks = $proto::AckFrequencyConfig::default();
-                acks.max_ack_delay(Some(std_duration(delay)));
+                acks.max_ack_delay(Some(delay.into()));
                 acks.ack_eliciting_threshold((every - 1).into());
                 acks.reordering_threshold((config.reordering - 1).into());
                 acks
@@ -173,7 +173,7 @@ macro_rules! library {
                 .ack_frequency_config(acks)
                 .packet_threshold(config.reordering)
                 .max_idle_timeout(Some($proto::IdleTimeout::try_from(idle).expect("within limits")))
-                .initial_rtt(std_duration(config.initial_rtt))
+                .initial_rtt(config.initial_rtt.into())
                 .initial_mtu(config.max_datagram.get() as u16)
                 .min_mtu(config.max_datagram.get() as u16)
                 .mtu_discovery_config(None)

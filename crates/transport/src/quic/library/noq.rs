@@ -14,7 +14,7 @@ use noq_proto::{FourTuple, FrameStats, PathId, TransportConfig};
 use taut_core::{Bitrate, DropCause, Duration, Ecn, Time};
 
 use super::{Connection, Found, Handle, Happened, Keys, Library, SUITE};
-use crate::quic::clock::{self, std_duration};
+use crate::quic::clock;
 use crate::quic::congestion::Congestion;
 use crate::quic::crypto::{CONNECTION_ID, Lent, RetryTokens, age, random_id};
 use crate::quic::frame::FrameError;
@@ -30,8 +30,8 @@ library!(Noq, noq_proto, true, FourTuple::from_remote, Arc::new);
 fn tune(transport: &mut TransportConfig, config: &QuicConfig) {
     transport
         .max_concurrent_multipath_paths(MAX_PATHS as u32)
-        .default_path_max_idle_timeout(Some(std_duration(config.path_idle_timeout)))
-        .default_path_keep_alive_interval(Some(std_duration(config.keep_alive)));
+        .default_path_max_idle_timeout(Some(config.path_idle_timeout.into()))
+        .default_path_keep_alive_interval(Some(config.keep_alive.into()));
 }
 
 #[cfg(feature = "qlog")]

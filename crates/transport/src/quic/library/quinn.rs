@@ -13,7 +13,7 @@ use ring::hkdf;
 use taut_core::{Bitrate, DropCause, Duration, Ecn, Time};
 
 use super::{Connection, Found, Handle, Happened, Keys, Library, SUITE};
-use crate::quic::clock::{self, std_duration};
+use crate::quic::clock;
 use crate::quic::congestion::Congestion;
 use crate::quic::crypto::{CONNECTION_ID, Lent, age, random_id};
 use crate::quic::frame::FrameError;
@@ -27,7 +27,7 @@ use crate::quic::{DATAGRAM_BUFFER, LANES, QuicConfig};
 library!(Quinn, quinn_proto, false, identity, identity, None);
 
 fn tune(transport: &mut TransportConfig, config: &QuicConfig) {
-    transport.keep_alive_interval(Some(std_duration(config.keep_alive)));
+    transport.keep_alive_interval(Some(config.keep_alive.into()));
 }
 
 #[cfg(feature = "qlog")]

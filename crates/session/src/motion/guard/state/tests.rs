@@ -1,13 +1,8 @@
+use super::super::tests::{MS, Seen, at};
 use super::super::vector::magnitude;
 use super::StateGuard as Guard;
 use super::*;
 use proptest::prelude::*;
-
-const MS: Duration = Duration::from_millis(1);
-
-fn at(ms: u64) -> Time {
-    Time::from_nanos(1_000_000_000) + MS * ms
-}
 
 fn near(found: &[f32], expected: &[f32]) -> bool {
     found.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-6)
@@ -78,6 +73,28 @@ fn motion_within_the_limits_is_untouched() {
         let told = guard.bound(at(ms as u64), &asked).unwrap();
         assert!((told.position[0] - asked.position[0]).abs() < 2e-6, "{ms} ms: {told:?}, asked {asked:?}");
     }
+}
+
+/// A network held up what was made in ten milliseconds, and gives it all within some µs, as radios do.
+#[test]
+fn what_comes_in_a_burst_is_within_the_limits_if_its_newest_is() {
+    let moved = |ms: f32| State { velocity: [0.085, 0.0, 0.0], ..to([ms * 0.085e-3, 0.0, 0.0]) };
+    let mut guard = guard(MotionLimits::new().velocity(0.5), [0.0; 3]);
+    for ms in 1..10u64 {
+        let asked = moved(ms as f32);
+        assert_eq!(guard.bound(at(ms), &asked), Ok(asked));
+    }
+    for us in 0..10u32 {
+        let asked = moved(10.0 + us as f32);
+        assert_eq!(guard.bound(at(19) + Duration::from_micros(us.into()), &asked), Ok(asked), "{us} µs");
+    }
+    // However many come, they go as far as one may, and what is too far is told no faster than it goes.
+    for us in 10..900u32 {
+        let told = guard.bound(at(19) + Duration::from_micros(us.into()), &to([1.0, 0.0, 0.0])).unwrap();
+        assert!(told.position[0] <= 9.0 * 0.085e-3 + 0.5 * 10.9e-3 + 1e-6, "{us} µs: {told:?}");
+    }
+    let still = guard.bound(at(19), &to([1.0, 0.0, 0.0])).unwrap();
+    assert_eq!(guard.bound(at(10), &to([1.0, 0.0, 0.0])), Ok(still), "a clock that goes back");
 }
 
 #[test]
@@ -228,7 +245,7 @@ proptest! {
         let limits = MotionLimits::new().position([-0.5; 3], [0.5; 3]).velocity(speed).acceleration(acceleration)
             .step(step).force(force).stiffness(stiffness);
         let mut guard = guard(limits, start);
-        let (mut last, mut now, mut since) = (start, at(0), at(0));
+        let (mut seen, mut now) = (Seen::new(start), at(0));
         for (position, velocity, force_asked, measured, wait_us, locked) in asked {
             now += Duration::from_micros(wait_us);
             guard.measure(now, measured.map(|x| x.clamp(-2.0, 2.0)));
@@ -239,11 +256,16 @@ proptest! {
             prop_assert!(exact(told.velocity) <= f64::from(speed) * (1.0 + 1e-6));
             prop_assert!(exact(told.force) <= f64::from(force) * (1.0 + 1e-6));
             // In the box, or no further out than it was.
-            prop_assert!((0..3).all(|i| told.position[i].abs() <= last[i].abs().max(0.5)), "{told:?} after {last:?}");
-            let way = distance(told.position.map(f64::from), last.map(f64::from));
-            let most = (f64::from(speed) * (now - since).as_secs_f64()).min(f64::from(step));
-            prop_assert!(way <= most + 1e-6, "{way} of {most}");
-            (last, since) = (told.position, now);
+            let ((before, waited), last) = (seen.before(now), seen.last);
+            let out = |i: usize| before[i].abs().max(last[i].abs()).max(0.5);
+            prop_assert!((0..3).all(|i| told.position[i].abs() <= out(i)), "{told:?} after {last:?}");
+            let most = (f64::from(speed) * waited.as_secs_f64()).min(f64::from(step));
+            for from in [before, last] {
+                let way = distance(told.position.map(f64::from), from.map(f64::from));
+                prop_assert!(locked || way <= most + 1e-6, "{way} of {most}");
+            }
+            prop_assert!(!locked || told.position == last);
+            seen.see(now, told.position, locked);
         }
     }
 }
