@@ -6,15 +6,17 @@ use crate::reserve::Reserve;
 use crate::vector::{Vector, dot, plus, times};
 use crate::wave::{filtered, wave_energy};
 
-/// Of a line that loses, holds and repeats nothing the way from the reference to the hand is what is on the line: with all waves that left the hand U and that came to it W, and all
-/// that came here u and left here w, each summed from the beginning, U + W = √(2b) x of the hand and u + w = √(2b) x of the reference, U of a message's hand is u of now, and W is
-/// what w was a round trip ago. What is missing is the drift,
+/// How far the robot's reference is from there.
 ///
-/// √(2b) (hand − reference) + the waves that left here within the last round trip.
+/// What left the hand and what came to it, both summed from the beginning, are √(2b) times the hand's place together, and what came to the robot and what left it √(2b) times that of
+/// the reference. Where nothing is lost, held or repeated, what came to the robot is what had left the hand when it said where it was, and what had come to the hand then is what had left the robot a
+/// round trip ago. So, whatever is at either end,
 ///
-/// Places and a round trip say it, and nothing that is summed for longer: the sum of what was heard of at one end is never that of what was done at the other once messages are
-/// lost, or are held while the network stands still. (Niemeyer, Slotine 1991 have places on the line in wave integrals; the hand's place beside waves: Chopra, Spong, Ortega, Barabanov,
-/// *On tracking performance in bilateral teleoperation*, IEEE Trans. Robotics 22(4), 2006.)
+/// √(2b) (hand − reference) + ∫w dt over the last round trip = 0,
+///
+/// w being the waves that left the robot; what this is not 0 by is the drift. It needs a place that every message says, and nothing that is summed for longer: what was heard of the other
+/// end's force, summed, is not what that did once messages are lost, or held while the network stands still. (Niemeyer, Slotine 1991 have places in integrals of waves; a
+/// place that is sent beside them: Chopra, Spong, Ortega, Barabanov, *On tracking performance in bilateral teleoperation*, IEEE Trans. Robotics 22(4), 2006.)
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Drift {
     /// How old what was heard last was then, s.
@@ -31,7 +33,7 @@ impl Drift {
     /// Nothing was heard.
     pub(crate) const NONE: Self = Self { age: 0.0, is_news: false, left: [0.0; 3], owed: [0.0; 3] };
 
-    /// A message came, or was played, that is so old. What goes back is taken to be as old there.
+    /// A message came, or was played, that is so old. What goes back is taken to be as old when it is heard: the round trip is twice that.
     pub(crate) fn hear(&mut self, age: Duration) {
         /// s.
         const OLDEST: f64 = 1.0;
@@ -51,7 +53,8 @@ impl Drift {
         self.left = filtered(&self.left, wave, Duration::from_secs_f64(self.age), period);
     }
 
-    /// The wave that arrives, and as much of what is owed as is made up for with this time constant, or as what is left is spent for with half of it.
+    /// The wave that arrives, and as much of what is owed as is made up for with this time constant; but no more than what is left pays for, spent with half of that. What opposes
+    /// the wave costs nothing.
     pub(crate) fn make_up(&mut self, wave: &Vector, seconds: f64, reserve: &Reserve, period: f64) -> Vector {
         let wanted = times(seconds.recip(), &self.owed);
         let watts = 2.0 * (reserve.left() - wave_energy(wave, period)).max(0.0) / seconds;
