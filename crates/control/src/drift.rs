@@ -4,7 +4,7 @@ use taut_core::Duration;
 
 use crate::reserve::Reserve;
 use crate::vector::{Vector, dot, plus, times};
-use crate::wave::{filtered, wave_energy};
+use crate::wave::wave_energy;
 
 /// How far the robot's reference is from there.
 ///
@@ -23,34 +23,30 @@ pub(crate) struct Drift {
     age: f64,
     /// Was anything heard since it was measured?
     is_news: bool,
-    /// The waves that left here, in the mean over a round trip, √W.
-    left: Vector,
+    left: Left,
     /// What is to be made up for, √W·s.
     owed: Vector,
 }
 
 impl Drift {
     /// Nothing was heard.
-    pub(crate) const NONE: Self = Self { age: 0.0, is_news: false, left: [0.0; 3], owed: [0.0; 3] };
+    pub(crate) const NONE: Self = Self { age: 0.0, is_news: false, left: Left::NOTHING, owed: [0.0; 3] };
 
     /// A message came, or was played, that is so old. What goes back is taken to be as old when it is heard: the round trip is twice that.
     pub(crate) fn hear(&mut self, age: Duration) {
-        /// s.
-        const OLDEST: f64 = 1.0;
-        (self.age, self.is_news) = (age.as_secs_f64().min(OLDEST), true);
+        (self.age, self.is_news) = (age.as_secs_f64(), true);
     }
 
     /// This is the way from the reference to the hand; where nothing was heard since it was asked last it says nothing.
-    pub(crate) fn measure(&mut self, impedance: f64, way: &Vector) {
+    pub(crate) fn measure(&mut self, impedance: f64, way: &Vector, period: f64) {
         if std::mem::take(&mut self.is_news) {
-            self.owed = plus(&times((2.0 * impedance).sqrt(), way), 2.0 * self.age, &self.left);
+            self.owed = plus(&self.left.within(2.0 * self.age, period), (2.0 * impedance).sqrt(), way);
         }
     }
 
     /// This wave leaves.
     pub(crate) fn send(&mut self, wave: &Vector, period: f64) {
-        // Half a round trip: as late in the mean as the mean over all of it.
-        self.left = filtered(&self.left, wave, Duration::from_secs_f64(self.age), period);
+        self.left.add(wave, period);
     }
 
     /// The wave that arrives, and as much of what is owed as is made up for with this time constant; but no more than what is left pays for, spent with half of that. What opposes
@@ -67,5 +63,88 @@ impl Drift {
         };
         self.owed = plus(&self.owed, -period * share, &wanted);
         plus(wave, share, &wanted)
+    }
+}
+
+/// The integral of the waves that left, now and a while ago.
+#[derive(Clone, Copy, Debug)]
+struct Left {
+    /// √W·s.
+    sum: Vector,
+    /// Over which that is.
+    periods: u64,
+    /// What it was after every so many periods, the newest of them, round and round.
+    past: [Vector; Self::KEPT],
+}
+
+impl Left {
+    const KEPT: usize = 256;
+    /// As far as is looked back, s.
+    const SPAN: f64 = 1.0;
+    const NOTHING: Self = Self { sum: [0.0; 3], periods: 0, past: [[0.0; 3]; Self::KEPT] };
+
+    /// Periods from one that is kept to the next.
+    fn stride(period: f64) -> u64 {
+        (Self::SPAN / (period * Self::KEPT as f64)).ceil().max(1.0) as u64
+    }
+
+    fn add(&mut self, wave: &Vector, period: f64) {
+        self.sum = plus(&self.sum, period, wave);
+        self.periods += 1;
+        let stride = Self::stride(period);
+        if self.periods.is_multiple_of(stride) {
+            self.past[self.kept(self.periods / stride)] = self.sum;
+        }
+    }
+
+    const fn kept(&self, number: u64) -> usize {
+        (number % Self::KEPT as u64) as usize
+    }
+
+    /// What left within so many seconds, or since the oldest that is kept: a straight line between two that are.
+    fn within(&self, seconds: f64, period: f64) -> Vector {
+        let stride = Self::stride(period);
+        let newest = self.periods / stride;
+        let oldest = newest.saturating_sub(Self::KEPT as u64 - 1);
+        let at = (self.periods as f64 - seconds / period) / stride as f64;
+        let at = at.max(oldest as f64);
+        let number = (at as u64).min(newest);
+        let before = self.past[self.kept(number)];
+        let (after, width) = if number < newest {
+            (self.past[self.kept(number + 1)], 1.0)
+        } else {
+            (self.sum, (self.periods % stride) as f64 / stride as f64)
+        };
+        let share = if width > 0.0 { (at - number as f64) / width } else { 0.0 };
+        let then = plus(&times(1.0 - share, &before), share, &after);
+        plus(&self.sum, -1.0, &then)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_left_within_a_while_is_the_integral_over_it() {
+        // Of the chord of a curve: 7 h²/8, with h from one that is kept to the next.
+        for (period, exact) in [(0.001, 1.5e-5), (0.05, 2.5e-3)] {
+            let wave = |seconds: f64| (7.0 * seconds).sin();
+            let integral = |from: f64, to: f64| ((7.0 * from).cos() - (7.0 * to).cos()) / 7.0;
+            let mut left = Left::NOTHING;
+            for step in 1..=(4.0 / period) as u32 {
+                let now = f64::from(step) * period;
+                // In the mean over the period.
+                left.add(&[integral(now - period, now) / period, 0.0, wave(0.0)], period);
+                for seconds in [0.0, 0.0035, 0.02, 0.3, 0.99] {
+                    let [found, _, still] = left.within(seconds, period);
+                    let expected = integral((now - seconds).max(0.0), now);
+                    assert!(
+                        (found - expected).abs() < exact && still.abs() < 1e-12,
+                        "{now} s, {seconds} s: {found}, not {expected}"
+                    );
+                }
+            }
+        }
     }
 }

@@ -231,7 +231,7 @@ impl<P: Place> RobotEnd<P> {
     /// The velocity v of the reference of which b v + f = √(2b) u, u being no larger than what is left allows.
     fn wave(&mut self, wave: &Wave, heard: &Message<P>, coupling: &Coupling<P>) -> Vector {
         let (b, correction) = (wave.impedance, wave.correction.as_secs_f64());
-        self.drift.measure(b, &heard.position.way_from(&coupling.reference));
+        self.drift.measure(b, &heard.position.way_from(&coupling.reference), self.period);
         let filtered = filtered(&self.arriving, &wave.of_operator(heard), wave.filter, self.period);
         let wanted = self.drift.make_up(&filtered, correction, &self.reserve, self.period);
         self.arriving = affordable(&wanted, self.reserve.left(), self.period);
