@@ -38,6 +38,20 @@ pub struct CoupledHand<D> {
 /// Of points, and of turns where that is said.
 type Said = (Message, Option<Message<Orientation>>);
 
+/// What an arm was told, and how old it was when it came.
+#[derive(Clone, Copy, Debug)]
+struct Told {
+    state: State,
+    age: Duration,
+    came: Time,
+}
+
+impl Told {
+    fn age(&self, now: Time) -> Duration {
+        self.age + now.saturating_since(self.came)
+    }
+}
+
 /// An arm and its end of a law: the operator's must be of the same. A [passive](Law::is_passive) one says energy with every state, and is stopped by states that say none.
 ///
 /// Under a [passive](Law::is_passive) law the reference is a sum over time that no guard of the session has seen, and is therefore held
@@ -53,9 +67,9 @@ pub struct CoupledArm<D> {
     /// By the count of periods.
     now: Time,
     lease: Lease,
-    player: Player<State>,
+    player: Player<Told>,
     /// Whose signals the law goes by.
-    played: Option<State>,
+    played: Option<Told>,
     failure: Option<DeviceFailure>,
 }
 
@@ -181,10 +195,11 @@ impl<D: RobotDevice> CoupledArm<D> {
         if self.lease.expire(self.now) {
             self.begin_again();
         }
-        if let Some(state) = self.player.play(self.now) {
-            self.point.receive(&state);
-            self.turn.iter_mut().for_each(|turn| turn.receive(&state));
-            self.played = Some(state);
+        if let Some(told) = self.player.play(self.now) {
+            let age = told.age(self.now);
+            self.point.receive(&told.state, age);
+            self.turn.iter_mut().for_each(|turn| turn.receive(&told.state, age));
+            self.played = Some(told);
         }
         // Without a law's own reference the operator's would go to the arm as it came, past reserve and limits.
         if self.turn.as_ref().is_some_and(|turn| !turn.is_measured()) {
@@ -199,11 +214,12 @@ impl<D: RobotDevice> CoupledArm<D> {
                 return None;
             }
         };
-        if let (true, Some(mut state), Some(due)) = (self.lease.is_enabled(), self.played, self.lease.due()) {
+        if let (true, Some(told), Some(due)) = (self.lease.is_enabled(), self.played, self.lease.due()) {
+            let (mut state, age) = (told.state, told.age(self.now));
             Part::tell(&mut state, &reference);
             turn.iter().for_each(|turn| Part::tell(&mut state, &turn.reference));
             let lease = due.saturating_since(self.now);
-            self.device.apply(&SetPoint { state, lease, fresh: lease });
+            self.device.apply(&SetPoint { state, age, lease, fresh: lease });
         }
         Some((message, turn.map(|turn| turn.message)))
     }
@@ -340,10 +356,11 @@ impl<D: RobotDevice> RobotDevice for CoupledArm<D> {
         let is_turn = |turn: &mut Led<_>| turn.tell(&state);
         if follows && self.point.tell(&state) && self.turn.as_mut().is_none_or(is_turn) {
             let expires = self.now + point.fresh;
+            let told = Told { state, age: point.age, came: self.now };
             if state.locked || state.priority == Priority::Emergency {
-                self.player.receive_at_once(state.created, expires, state);
+                self.player.receive_at_once(state.created, expires, told);
             } else {
-                self.player.receive(self.now, state.created, expires, state);
+                self.player.receive(self.now, state.created, expires, told);
             }
         }
         follows

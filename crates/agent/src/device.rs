@@ -96,6 +96,8 @@ impl<I: Iterator<Item = State>> OperatorDevice for Playback<I> {
 pub struct SetPoint {
     /// Fresh, finite, and within the limits.
     pub state: State,
+    /// How old that is, as far as known.
+    pub age: Duration,
     /// From now on: after that the device stops by itself. It is what is left of the session's watchdog.
     pub lease: Duration,
     /// From now on: a device that goes there later than at once does not after that. It is what is left until the operator's deadline and

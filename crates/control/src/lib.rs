@@ -40,12 +40,13 @@
 //! let mut operator = OperatorEnd::new(law, servo, period);
 //! let mut robot = RobotEnd::new(law, servo, period);
 //! let hand = Motion { position: [0.001, 0.0, 0.0], velocity: [0.1, 0.0, 0.0] };
-//! robot.receive(&operator.step(&hand).expect("numbers").message);
+//! robot.receive(&operator.step(&hand).expect("numbers").message, Duration::from_millis(20));
 //! let moved = robot.step(&Surroundings::default()).expect("numbers");
 //! assert!(moved.reference.velocity[0] > 0.0);
 //! ```
 
 mod buffer;
+mod drift;
 mod model;
 mod named;
 mod operator;

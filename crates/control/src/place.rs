@@ -32,9 +32,6 @@ pub trait Place: Copy + fmt::Debug + PartialEq {
     /// Where a share of this way leads to from here.
     fn after(&self, share: f64, way: &Vector) -> Self;
 
-    /// This place as the way to it by `here`, to which it was `so_far`.
-    fn way_by(&self, here: &Self, so_far: &Vector) -> Vector;
-
     /// Is every number finite, and does it stand for a place?
     fn is_place(&self) -> bool;
 }
@@ -50,11 +47,6 @@ impl Place for Vector {
 
     fn after(&self, share: f64, way: &Vector) -> Self {
         plus(self, share, way)
-    }
-
-    /// Whichever way.
-    fn way_by(&self, _: &Self, _: &Vector) -> Vector {
-        *self
     }
 
     fn is_place(&self) -> bool {
@@ -129,11 +121,6 @@ impl Place for Orientation {
         // Rounding does not add up.
         let norm = turned.norm();
         Self(turned.0.map(|part| part / norm))
-    }
-
-    /// Turns do not commute: what was turned by so far says no orientation, and the rest of the way to it is short.
-    fn way_by(&self, here: &Self, so_far: &Vector) -> Vector {
-        plus(so_far, 1.0, &self.way_from(here))
     }
 
     /// As a sender of single numbers says it.

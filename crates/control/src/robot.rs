@@ -2,6 +2,7 @@
 
 use taut_core::Duration;
 
+use crate::drift::Drift;
 use crate::place::Place;
 use crate::reserve::Reserve;
 use crate::vector::{Vector, dot, plus, times};
@@ -55,13 +56,10 @@ pub struct RobotEnd<P = Vector> {
     heard: Option<Message<P>>,
     /// Of the servo; none before the first step since it began.
     reference: Option<P>,
-    /// All the way that it went since it began, as a sum of its velocities.
-    way: Vector,
     /// The wave that arrives, after the filter, √W.
     arriving: Vector,
-    /// Over time: of all waves that arrived, and of the forces on the hand that were heard of.
-    arrived: Option<Vector>,
-    pushed: Vector,
+    /// Of waves.
+    drift: Drift,
     limited: u64,
 }
 
@@ -75,10 +73,8 @@ impl<P: Place> RobotEnd<P> {
             reserve: Reserve::new(law.reserve()),
             heard: None,
             reference: None,
-            way: [0.0; 3],
             arriving: [0.0; 3],
-            arrived: None,
-            pushed: [0.0; 3],
+            drift: Drift::NONE,
             limited: 0,
         }
     }
@@ -109,11 +105,14 @@ impl<P: Place> RobotEnd<P> {
         self.reserve.refused()
     }
 
-    /// A message of the operator's end came. One that is no finite number is [refused](Self::refused), and one that is older than another
+    /// A message of the operator's end came, of this age. One that is no finite number is [refused](Self::refused), and one that is older than another
     /// changes nothing.
-    pub fn receive(&mut self, message: &Message<P>) {
+    ///
+    /// By [`Law::Wave`] as much is on its way as two such ages say: where they are too short a thing is felt the stiffer, as k / (1 + kT/(2b)) says of the T that was told, as far as energy allows.
+    pub fn receive(&mut self, message: &Message<P>, age: Duration) {
         if self.reserve.is_played(message) {
             self.heard = Some(*message);
+            self.drift.hear(age);
         }
     }
 
@@ -127,8 +126,8 @@ impl<P: Place> RobotEnd<P> {
     /// where the arm will be then, and the books of energy start from the reserve and from the first message that is heard. No message
     /// from before may come after this.
     pub const fn begin_again(&mut self) {
-        (self.heard, self.reference, self.arrived) = (None, None, None);
-        (self.arriving, self.pushed, self.way) = ([0.0; 3], [0.0; 3], [0.0; 3]);
+        (self.heard, self.reference) = (None, None);
+        (self.arriving, self.drift) = ([0.0; 3], Drift::NONE);
         self.reserve.begin_again();
     }
 
@@ -184,12 +183,13 @@ impl<P: Place> RobotEnd<P> {
         let reference = self.limit(&asked, &coupling, limits);
         let velocity = if reference == asked { wanted } else { coupling.velocity_to(&reference.position) };
         let servo_force = coupling.force(&velocity);
-        self.settle(&velocity, &servo_force, &coupling);
-        self.way = plus(&self.way, self.period, &velocity);
         self.account(&velocity, &servo_force);
         self.reference = Some(reference.position);
         let force = plus(&times(-1.0, &servo_force), -self.drag(), &heard.velocity);
         let message = Message { position: arm.position, velocity, force, energy: self.reserve.put_in() };
+        if let Law::Wave(wave) = self.law {
+            self.drift.send(&wave.of_robot(&message), self.period);
+        }
         RobotOutput { reference, servo_force, reserve: self.reserve.left(), message }
     }
 
@@ -219,17 +219,6 @@ impl<P: Place> RobotEnd<P> {
         Motion { position: coupling.reference.after(self.period, &velocity), velocity }
     }
 
-    /// Of waves, what arrived is what moved the reference: what its limits held back did not.
-    fn settle(&mut self, velocity: &Vector, force: &Vector, coupling: &Coupling<P>) {
-        if let Law::Wave(Wave { impedance: b, .. }) = self.law {
-            let root = (2.0 * b).sqrt();
-            let arrived =
-                self.arrived.unwrap_or_else(|| times(b / root, &self.way_to(&coupling.reference, coupling)));
-            let moved = times(root.recip(), &plus(force, b, velocity));
-            self.arrived = Some(plus(&arrived, self.period, &moved));
-        }
-    }
-
     fn stay(&self, arm: &Motion<P>, force: &Vector) -> RobotOutput<P> {
         let reference = Motion { position: arm.position, velocity: [0.0; 3] };
         // Of a passive law a force is a wave, or costs energy: nobody was there to move.
@@ -241,23 +230,13 @@ impl<P: Place> RobotEnd<P> {
 
     /// The velocity v of the reference of which b v + f = √(2b) u, u being no larger than what is left allows.
     fn wave(&mut self, wave: &Wave, heard: &Message<P>, coupling: &Coupling<P>) -> Vector {
-        let b = wave.impedance;
+        let (b, correction) = (wave.impedance, wave.correction.as_secs_f64());
+        self.drift.measure(b, &heard.position.way_from(&coupling.reference), self.period);
+        let filtered = filtered(&self.arriving, &wave.of_operator(heard), wave.filter, self.period);
+        let wanted = self.drift.make_up(&filtered, correction, &self.reserve, self.period);
+        self.arriving = affordable(&wanted, self.reserve.left(), self.period);
         let root = (2.0 * b).sqrt();
-        // Of all waves that left the hand the integral is (b x + ∫f dt) / √(2b). Drift is what arrived less than that.
-        self.pushed = plus(&self.pushed, -self.period, &heard.force);
-        let left = times(root.recip(), &plus(&self.pushed, b, &self.way_to(&heard.position, coupling)));
-        let arrived =
-            self.arrived.unwrap_or_else(|| times(b / root, &self.way_to(&coupling.reference, coupling)));
-        let drift = plus(&left, -1.0, &arrived);
-        let wanted = plus(&wave.of_operator(heard), wave.correction.as_secs_f64().recip(), &drift);
-        let filtered = filtered(&self.arriving, &wanted, wave.filter, self.period);
-        self.arriving = affordable(&filtered, self.reserve.left(), self.period);
         times((b + coupling.slope).recip(), &plus(&times(root, &self.arriving), -1.0, &coupling.at_rest))
-    }
-
-    /// A place, by the way that the reference went.
-    fn way_to(&self, place: &P, coupling: &Coupling<P>) -> Vector {
-        place.way_by(&coupling.reference, &self.way)
     }
 
     /// v − βf, β ≥ 0 as small as what is left allows: Ryu, Artigas, Preusche 2010, section 3; v leads back to where the hand is

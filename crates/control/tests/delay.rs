@@ -32,6 +32,8 @@ struct Teleoperator<P> {
     robot: RobotEnd<P>,
     there: Line<P>,
     back: Line<P>,
+    /// Of what the robot hears.
+    age: Duration,
 }
 
 impl<P: Place> Teleoperator<P> {
@@ -41,6 +43,7 @@ impl<P: Place> Teleoperator<P> {
             robot: RobotEnd::new(law, servo, period),
             there: Line::new(periods_each_way),
             back: Line::new(periods_each_way),
+            age: period * periods_each_way as u64,
         }
     }
 
@@ -48,7 +51,7 @@ impl<P: Place> Teleoperator<P> {
     fn step(&mut self, hand: &Motion<P>, measured: &Surroundings<P>) -> (OperatorOutput<P>, RobotOutput<P>) {
         let felt = self.operator.step(hand).expect("numbers");
         if let Some(message) = self.there.pass(felt.message) {
-            self.robot.receive(&message);
+            self.robot.receive(&message, self.age);
         }
         let moved = self.robot.step(measured).expect("numbers");
         if let Some(message) = self.back.pass(moved.message) {
@@ -118,7 +121,7 @@ fn a_matched_line_reflects_nothing_of_the_first_wave() {
         let wave = Wave { impedance, reserve: 1.0, ..Wave::default() };
         let mut robot: RobotEnd =
             RobotEnd::new(Law::Wave(wave), Servo { stiffness: 1e-9, ..SERVO }, Duration::from_millis(1));
-        robot.receive(&Message { velocity: along(0.1), ..Message::default() });
+        robot.receive(&Message { velocity: along(0.1), ..Message::default() }, Duration::ZERO);
         let Message { velocity, force, .. } = robot.step(&Surroundings::default()).unwrap().message;
         (impedance * velocity[0] + force[0]) / (2.0 * impedance).sqrt()
     };
@@ -211,7 +214,7 @@ fn a_passive_law_lets_an_arm_drift_no_further_than_it_makes_up_for() {
             let velocity = along((at(step + 1) - at(step)) / 0.001);
             let felt = operator.step(&Motion { position: along(at(step + 1)), velocity }).unwrap();
             if step % 3 != 0 {
-                robot.receive(&felt.message);
+                robot.receive(&felt.message, Duration::ZERO);
             }
             let moved = robot.step(&Surroundings { arm, force: [0.0; 3] }).unwrap();
             arm = moved.reference;
@@ -242,7 +245,7 @@ fn a_passive_law_lets_an_arm_drift_from_a_hand_that_turns_no_further_than_it_mak
             (0..3).for_each(|axis| turned[axis] += 0.001 * velocity[axis]);
             let felt = operator.step(&Motion { position, velocity }).unwrap();
             if step % 3 != 0 {
-                robot.receive(&felt.message);
+                robot.receive(&felt.message, Duration::ZERO);
             }
             let moved = robot.step(&Surroundings { arm, force: [0.0; 3] }).unwrap();
             arm = moved.reference;

@@ -93,8 +93,8 @@ fn led(law: Law, operators: Host, robots: Host) -> Led {
             there.push_back((now + 5, output.message));
         }
         if let Some(missed) = asks_arm.poll(now) {
-            while let Some((_, message)) = there.pop_front_if(|(at, _)| *at <= now) {
-                robot.receive(&message);
+            while let Some((at, message)) = there.pop_front_if(|(at, _)| *at <= now) {
+                robot.receive(&message, period * (now + 5 - at));
             }
             let arm = Motion { position: [position, 0.0, 0.0], velocity: [velocity, 0.0, 0.0] };
             // As an agent does: a step for every period, and what was measured is the same.
@@ -172,7 +172,7 @@ fn a_hand_that_was_given_too_much_is_pushed_again_as_soon_as_it_has_put_somethin
     let at = |x: f64, v: f64| Motion { position: [x, 0.0, 0.0], velocity: [v, 0.0, 0.0] };
     let mut step = |hand: &Motion| {
         let output = operator.step(hand).expect("numbers");
-        robot.receive(&output.message);
+        robot.receive(&output.message, Duration::ZERO);
         let around = Surroundings { arm: at(0.0, 0.0), force: [0.0; 3] };
         let message = robot.step(&around).expect("numbers").message;
         operator.receive(&message);

@@ -51,19 +51,21 @@ struct Line<P> {
     rng: Rng,
     delay: u64,
     jitter: u64,
-    under_way: VecDeque<(u64, Message<P>)>,
+    /// When each arrives and was made.
+    under_way: VecDeque<(u64, u64, Message<P>)>,
 }
 
 impl<P: Place> Line<P> {
     fn send(&mut self, now: u64, message: Message<P>) {
         let at = now + self.delay + self.rng.below(self.jitter + 1);
-        let at = self.under_way.back().map_or(at, |(last, _)| at.max(*last));
-        self.under_way.push_back((at, message));
+        let at = self.under_way.back().map_or(at, |(last, ..)| at.max(*last));
+        self.under_way.push_back((at, now, message));
     }
 
-    fn arrived(&mut self, now: u64) -> Option<Message<P>> {
-        let due = self.under_way.iter().take_while(|(at, _)| *at <= now).count();
-        self.under_way.drain(..due).next_back().map(|(_, message)| message)
+    /// And how many periods it took.
+    fn arrived(&mut self, now: u64) -> Option<(u64, Message<P>)> {
+        let due = self.under_way.iter().take_while(|(at, ..)| *at <= now).count();
+        self.under_way.drain(..due).next_back().map(|(_, made, message)| (now - made, message))
     }
 }
 
@@ -124,11 +126,11 @@ fn go<P: Place>(law: Law, grip: &Grip, trial: Trial) -> Pressed {
         let aside = if turns { 0.3 * (std::f64::consts::PI * share).sin() } else { 0.0 };
         let way = [in_all * share, in_all * aside, in_all * aside * share].map(|part| part / lever);
         let intent = Motion { position: P::ORIGIN.after(1.0, &way), velocity: [0.0; 3] };
-        back.arrived(now).iter().for_each(|message| operator.receive(message));
+        back.arrived(now).iter().for_each(|(_, message)| operator.receive(message));
         let output = operator.step(&hand).expect("numbers");
         let felt = output.force;
         there.send(now, output.message);
-        there.arrived(now).iter().for_each(|message| robot.receive(message));
+        there.arrived(now).iter().for_each(|(age, message)| robot.receive(message, period * *age));
         let moved = robot.step(&Surroundings { arm, force: met }).expect("numbers");
         back.send(now, moved.message);
         for _ in 0..SUBSTEPS {

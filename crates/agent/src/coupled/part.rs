@@ -128,8 +128,9 @@ impl<P: Part> Led<P> {
         P::message(state).is_none_or(|message| self.end.tell(&message))
     }
 
-    pub(super) fn receive(&mut self, state: &State) {
-        P::message(state).iter().for_each(|message| self.end.receive(message));
+    /// It is so old.
+    pub(super) fn receive(&mut self, state: &State, age: Duration) {
+        P::message(state).iter().for_each(|message| self.end.receive(message, age));
     }
 
     /// One period passes. `None`: nothing is measured; an error: why the arm is to stop.

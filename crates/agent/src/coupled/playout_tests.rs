@@ -15,7 +15,12 @@ fn holding() -> CoupledArm<Obedient> {
 /// A hand's state of `ms`, as it is told at that time.
 fn made(ms: u64, speed: f32) -> SetPoint {
     let point = set_point(0.0, speed, 0.01 * ms as f64);
-    SetPoint { state: State { created: Time::ZERO + MS * ms, ..point.state }, lease: MS * 200, ..point }
+    SetPoint {
+        state: State { created: Time::ZERO + MS * ms, ..point.state },
+        age: Duration::ZERO,
+        lease: MS * 200,
+        ..point
+    }
 }
 
 fn counts(arm: &mut CoupledArm<Obedient>) -> taut_control::PlayerCounts {
@@ -101,7 +106,7 @@ fn led_by_a_late_host(law: Law, told: bool) -> f32 {
             let (position, velocity) = ([x, 0.0, 0.0], [0.5, 0.0, 0.0]);
             hand.device.state = Some(State { position, velocity, ..State::at(Time::ZERO) });
             let state = hand.sample(Time::ZERO).unwrap().state;
-            arm.apply(&SetPoint { state, lease: MS * 20, fresh: Duration::MAX });
+            arm.apply(&SetPoint { state, age: Duration::ZERO, lease: MS * 20, fresh: Duration::MAX });
         }
         let measured = arm.measure().unwrap();
         hand.feel(Time::ZERO, &measured.feedback.unwrap().state);

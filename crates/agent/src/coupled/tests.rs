@@ -113,7 +113,7 @@ fn moving() -> CoupledArm<Obedient> {
     arm.measure();
     arm.enable().unwrap();
     let state = State { velocity: [0.1, 0.0, 0.0], energy: Some(0.01), ..State::at(Time::ZERO) };
-    assert!(arm.apply(&SetPoint { state, lease: MS * 20, fresh: Duration::MAX }));
+    assert!(arm.apply(&SetPoint { state, age: Duration::ZERO, lease: MS * 20, fresh: Duration::MAX }));
     arm
 }
 
@@ -130,7 +130,10 @@ fn an_arm_is_led_between_set_points_for_its_lease_and_no_longer() {
     assert!(arm.device.state.is_some_and(|state| state.position[0] > 0.0), "it moves");
     assert!(told(&mut arm, 100) <= 1, "nothing leads it when nothing more is heard");
     let state = State { energy: Some(0.02), ..State::at(Time::ZERO) };
-    assert!(!arm.apply(&SetPoint { state, lease: MS * 20, fresh: Duration::MAX }), "nobody enabled it again");
+    assert!(
+        !arm.apply(&SetPoint { state, age: Duration::ZERO, lease: MS * 20, fresh: Duration::MAX }),
+        "nobody enabled it again"
+    );
 }
 
 #[test]
@@ -158,7 +161,7 @@ pub(super) fn set_point(place: f32, speed: f32, energy: f64) -> SetPoint {
         energy: Some(energy),
         ..State::at(Time::ZERO)
     };
-    SetPoint { state, lease: MS * 20, fresh: Duration::MAX }
+    SetPoint { state, age: Duration::ZERO, lease: MS * 20, fresh: Duration::MAX }
 }
 
 fn passive() -> [Law; 2] {
@@ -382,7 +385,7 @@ fn move_both(hand: &mut CoupledHand<Held>, arm: &mut CoupledArm<Obedient>, perio
         hand.device.state = Some(moving);
         let before = [place(arm), hand.device.felt];
         let state = hand.sample(Time::ZERO).unwrap().state;
-        arm.apply(&SetPoint { state, lease: MS * 20, fresh: Duration::MAX });
+        arm.apply(&SetPoint { state, age: Duration::ZERO, lease: MS * 20, fresh: Duration::MAX });
         let measured = arm.measure().unwrap();
         hand.feel(Time::ZERO, &measured.feedback.unwrap().state);
         let after = [place(arm), hand.device.felt];
@@ -466,6 +469,7 @@ fn states_of_another_law_stop_an_arm_that_is_led_by_energy_and_push_no_hand() {
         arm.enable().unwrap();
         let point = SetPoint {
             state: State { energy: None, ..State::at(Time::ZERO) },
+            age: Duration::ZERO,
             lease: MS * 100,
             fresh: Duration::MAX,
         };

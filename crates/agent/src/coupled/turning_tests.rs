@@ -30,7 +30,7 @@ fn turned(angle: f64, speed: f32, energy: f64) -> State {
 }
 
 fn apply(arm: &mut CoupledArm<Obedient>, state: State) -> bool {
-    arm.apply(&SetPoint { state, lease: MS * 50, fresh: Duration::MAX })
+    arm.apply(&SetPoint { state, age: Duration::ZERO, lease: MS * 50, fresh: Duration::MAX })
 }
 
 /// About y, rad.

@@ -301,9 +301,9 @@ impl<T: Conversation, P: RobotDevice> Robot<T, P> {
     }
 
     /// The device gets what is left of the watchdog's time, and nothing when that is over or the robot stopped since.
-    fn apply(&mut self, now: Time, state: State, fresh: Duration) {
+    fn apply(&mut self, now: Time, state: State, age: Duration, fresh: Duration) {
         let lease = self.lease(now);
-        let applied = !lease.is_zero() && self.device.0.apply(&SetPoint { state, lease, fresh });
+        let applied = !lease.is_zero() && self.device.0.apply(&SetPoint { state, age, lease, fresh });
         self.report.not_applied += u64::from(!applied);
     }
 
@@ -311,7 +311,7 @@ impl<T: Conversation, P: RobotDevice> Robot<T, P> {
     fn notice(&mut self, now: Time, event: RobotEvent) -> Option<RobotNote> {
         match event {
             RobotEvent::Apply { state, age, left, .. } => {
-                self.apply(now, state, left);
+                self.apply(now, state, age, left);
                 // Then the watchdog was fed; a busy host tells of it later.
                 self.applied = Some((state.created + age).min(now));
                 return None;

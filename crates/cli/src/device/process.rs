@@ -11,7 +11,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::retry_on_intr;
 use serde_json::{Value, json};
 use taut_agent::{DeviceReport, RobotDevice, SetPoint};
-use taut_core::Time;
+use taut_core::{Duration, Time};
 use taut_io::Clock;
 use taut_io::device::frame::{DeviceInfo, Frame};
 use taut_io::device::{DeviceSocket, Told};
@@ -191,7 +191,7 @@ impl Moving {
             ..State::at(Time::ZERO)
         };
         if !left.is_zero() {
-            self.arm.apply(&SetPoint { state, lease, fresh: lease });
+            self.arm.apply(&SetPoint { state, age: Duration::ZERO, lease, fresh: lease });
         }
         let applied = self.arm.is_enabled() && !left.is_zero();
         let told = json!({ "apply": { "position": state.position, "lease_ms": left.as_millis_f64() } });

@@ -6,7 +6,7 @@ use network::{Line, Network, at};
 use taut_control::{
     Law, Motion, OperatorEnd, Orientation, Place, Player, RobotEnd, Servo, Surroundings, Tdpa, Vector, Wave,
 };
-use taut_core::{Duration, HoldTarget, Seed, Time};
+use taut_core::{Duration, HoldTarget, Rng, Seed, Time};
 
 mod movers;
 mod network;
@@ -89,10 +89,12 @@ fn run<P: Place>(case: Case, steps: u64, seed: u64) -> Books {
         [("hand", case.hand), ("arm", case.arm)].map(|(name, way)| Mover::new(seed.stream(name), way));
     let mut on_arm = [0.0; 3];
     let mut reference: Option<P> = None;
-    let (mut rng, account) = (seed.stream("clocks"), Account::new(law));
+    let [mut rng, mut ages] = ["clocks", "ages"].map(|name| seed.stream(name));
+    let account = Account::new(law);
     let mut books = Books { least: f64::INFINITY, passed: 0.0 };
     let mut inside = 2.0 * RESERVE;
-    let [mut to_hand, mut to_arm] = [hold; 2].map(|hold| Player::new(hold, period));
+    let mut to_hand = Player::new(hold, period);
+    let mut to_arm = Player::new(hold, period);
     // Until when nobody asks the hand, what it was pushed with, and where it was then.
     let (mut absent, mut held) = (0, None);
     let mut robot_time = 0;
@@ -145,7 +147,7 @@ fn run<P: Place>(case: Case, steps: u64, seed: u64) -> Books {
         books.least = books.least.min(inside);
         for (made, message) in there.arrived(now) {
             if robot.tell(&message) {
-                to_arm.receive(at(robot_time), made, Time::MAX, message);
+                to_arm.receive(at(robot_time), made, Time::MAX, (made, message));
             }
         }
         if rng.below(5_000) == 0 {
@@ -162,7 +164,9 @@ fn run<P: Place>(case: Case, steps: u64, seed: u64) -> Books {
             _ => 1,
         };
         for _ in 0..ticks {
-            to_arm.play(at(robot_time)).iter().for_each(|message| robot.receive(message));
+            if let Some((made, message)) = to_arm.play(at(robot_time)) {
+                robot.receive(&message, told_age(now, made, &mut ages));
+            }
             robot_time += 1;
             let around = Surroundings { arm: arm.next(&on_arm), force: [0.0; 3] };
             let output = robot.step_within(&around, |asked| Some(limits.hold(&asked))).expect("numbers");
@@ -175,6 +179,15 @@ fn run<P: Place>(case: Case, steps: u64, seed: u64) -> Books {
         }
     }
     books
+}
+
+/// How old what was made then is said to be: as old as it is, made this instant, or up to a second. That is what clocks say, which energy is not to depend on.
+fn told_age(now: u64, made: Time, ages: &mut Rng) -> Duration {
+    match now / 10_000 % 3 {
+        0 => at(now).saturating_since(made),
+        1 => Duration::ZERO,
+        _ => Duration::from_millis(ages.below(1_000)),
+    }
 }
 
 /// Where it is counted what was put in at the operator's end.

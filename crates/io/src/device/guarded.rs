@@ -209,6 +209,7 @@ mod tests {
     fn point(lease_ms: u64) -> SetPoint {
         SetPoint {
             state: State::at(Time::ZERO),
+            age: Duration::ZERO,
             lease: Duration::from_millis(lease_ms),
             fresh: Duration::MAX,
         }

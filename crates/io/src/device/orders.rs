@@ -283,7 +283,7 @@ mod tests {
 
     fn point(x: f32) -> SetPoint {
         let state = State { position: [x, 0.0, 0.0], ..State::at(Time::ZERO) };
-        SetPoint { state, lease: Duration::from_millis(100), fresh: Duration::MAX }
+        SetPoint { state, age: Duration::ZERO, lease: Duration::from_millis(100), fresh: Duration::MAX }
     }
 
     fn enabled() -> Orders {

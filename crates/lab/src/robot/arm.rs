@@ -195,7 +195,7 @@ mod tests {
 
     fn point() -> SetPoint {
         let state = State { velocity: [0.2, 0.0, 0.0], ..State::at(Time::ZERO) };
-        SetPoint { state, lease: MS * 50, fresh: Duration::MAX }
+        SetPoint { state, age: Duration::ZERO, lease: MS * 50, fresh: Duration::MAX }
     }
 
     fn steps(device: &mut SimulatedArm, count: u32) {

@@ -32,6 +32,7 @@ pub(in crate::device) fn words(task: &str, log: Option<&Log>) -> Vec<String> {
 fn point(x: f32, lease: Duration) -> SetPoint {
     SetPoint {
         state: State { position: [x, 0.0, 0.0], ..State::at(Time::ZERO) },
+        age: Duration::ZERO,
         lease,
         fresh: Duration::MAX,
     }

@@ -105,12 +105,12 @@ impl Ends<'_> {
         let (mut felt, mut begun) = ([0.0; 3], false);
         for step in 1..=time / period {
             let now = Time::ZERO + period * step;
-            back.under_way.pop().iter().for_each(|message| operator.receive(message));
+            back.under_way.pop().iter().for_each(|(_, message)| operator.receive(message));
             let moved = hand(now, &felt)?;
             let output = operator.step(&moved)?;
-            there.offer(&output.message, &output.port, law.is_passive().then_some(output.reserve));
-            if let Some(message) = there.under_way.pop() {
-                robot.receive(&message);
+            there.offer(now, &output.message, &output.port, law.is_passive().then_some(output.reserve));
+            if let Some((made, message)) = there.under_way.pop() {
+                robot.receive(&message, now.saturating_since(made));
                 begun = true;
             }
             let lead = robot.step(&measured)?;
@@ -119,7 +119,7 @@ impl Ends<'_> {
                 let Motion { position, velocity } = lead.reference;
                 let state =
                     State { position: single(position), velocity: single(velocity), ..State::at(now) };
-                arm.apply(&SetPoint { state, lease: watchdog, fresh: Duration::MAX });
+                arm.apply(&SetPoint { state, age: Duration::ZERO, lease: watchdog, fresh: Duration::MAX });
             }
             let state = arm.measure()?.state;
             let wide = |vector: [f32; 3]| vector.map(f64::from);
@@ -127,7 +127,7 @@ impl Ends<'_> {
                 arm: Motion { position: wide(state.position), velocity: wide(state.velocity) },
                 force: wide(state.force),
             };
-            back.offer(&lead.message, &lead.port(), law.is_passive().then_some(lead.reserve));
+            back.offer(now, &lead.message, &lead.port(), law.is_passive().then_some(lead.reserve));
             each(&Moment { now, hand: moved, felt, arm: measured.arm, met: measured.force });
             felt = output.force;
         }
@@ -146,7 +146,7 @@ struct Way {
     copies: Copies,
     lines: [Lossy; 2],
     choice: Rng,
-    under_way: UnderWay<Message>,
+    under_way: UnderWay<(Time, Message)>,
     messages: Messages,
 }
 
@@ -175,7 +175,7 @@ impl Way {
     }
 
     /// A message is made, by an end with this port and so much left.
-    fn offer(&mut self, message: &Message, port: &Port, reserve: Option<f64>) {
+    fn offer(&mut self, now: Time, message: &Message, port: &Port, reserve: Option<f64>) {
         self.messages.made += 1;
         let reserve = reserve.unwrap_or(RESERVE);
         let lost = self.lines.each_mut().map(Lossy::is_lost);
@@ -190,7 +190,7 @@ impl Way {
         self.messages.sent += u64::from(is_sent);
         self.messages.copied += u64::from(is_copied);
         let arrives = is_sent && (!lost[0] || is_copied && !lost[1]);
-        self.under_way.push(arrives.then_some(*message));
+        self.under_way.push(arrives.then_some((now, *message)));
     }
 }
 

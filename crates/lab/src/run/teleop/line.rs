@@ -123,7 +123,8 @@ pub(crate) fn touched(teleop: &Teleop, time: Duration, line: Line, seed: Seed) -
         rate.pass(teleop.period);
         there.offer(rate.take().then_some(state));
         if let Some(state) = there.under_way.pop() {
-            arm.apply(&SetPoint { state, lease: teleop.watchdog, fresh: teleop.oldest() });
+            let age = now.saturating_since(state.created);
+            arm.apply(&SetPoint { state, age, lease: teleop.watchdog, fresh: teleop.oldest() });
         }
         let Measured { state, feedback, .. } = arm.measure()?;
         let [position, _, force] = lever::at_lever(&state);
