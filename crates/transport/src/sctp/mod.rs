@@ -18,6 +18,9 @@
 //! hole each round trip: 1 kHz over 200 ms stands still at 1 % loss. And `dcsctp` 0.1.16 forgets the rest of a message
 //! whose lifetime ends when a part of it was sent, after which its stream waits for ever.
 //!
+//! Acknowledgements of what is shorter than two full packets wait up to 10 ms for a message to travel with, and the last message before a
+//! silence leaves once more when nothing is heard of it.
+//!
 //! `dcsctp` buffers without end. So messages wait in front of it, and it gets the next one when it has sent all of the
 //! last; of samples that wait, the newest count.
 //!
@@ -57,10 +60,12 @@
 //! # Ok::<(), taut_core::SendError>(())
 //! ```
 
+mod acks;
 mod config;
 mod packet;
 mod repeats;
 mod socket;
+mod tail;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -68,15 +73,17 @@ use std::fmt;
 use dcsctp::api::{ErrorKind, SendOptions, SocketEvent};
 use taut_core::{
     Bitrate, Bytes, Datagram, Deadline, DropCause, Duration, Ecn, Event, Message, PathId, Priority,
-    Reliability, SendError, StreamId, Time, Transmit, Transport,
+    Reliability, SendError, StreamId, Time, Transmit, Transport, earliest,
 };
 
 use crate::entropy::Entropy;
 use crate::message_queue::MessageQueue;
 use crate::udp;
+use acks::Acks;
 pub use config::SctpConfig;
 use repeats::Repeats;
 use socket::Association;
+use tail::Tail;
 
 /// The UDP port of SCTP over UDP (RFC 6951 section 5.1, IANA).
 pub const UDP_PORT: u16 = 9899;
@@ -120,6 +127,8 @@ pub struct Sctp {
     config: SctpConfig,
     association: Association,
     repeats: Repeats,
+    acks: Acks,
+    tail: Tail,
     phase: Phase,
     waiting: MessageQueue,
     /// What SCTP has and did not finish, by the number that it knows it by.
@@ -172,6 +181,8 @@ impl Sctp {
             config,
             association: Association::new(&config.options(), entropy),
             repeats: Repeats::new(config.copies),
+            acks: Acks::new(config.packet as usize),
+            tail: Tail::default(),
             phase,
             waiting: MessageQueue::new(config.send_buffer, config.samples),
             handed: BTreeMap::new(),
@@ -204,6 +215,11 @@ impl Sctp {
     fn pump(&mut self, now: Time) {
         self.take_events(now, self.path);
         self.feed(now);
+        self.outgoing.extend(self.acks.poll(now));
+        if let Some(packet) = self.tail.poll(now) {
+            self.repeats.packets += 1;
+            self.outgoing.push_back(packet);
+        }
         self.observe();
     }
 
@@ -296,15 +312,21 @@ impl Sctp {
 
     /// `path` is where packets go that answer what just came.
     fn take_events(&mut self, now: Time, path: PathId) {
-        let patience = self.config.patience(Duration::from_nanos(self.gauges.0));
+        let rtt = Duration::from_nanos(self.gauges.0);
+        let patience = self.config.patience(rtt);
         while let Some(event) = self.association.poll_event() {
             match event {
                 SocketEvent::SendPacket(packet) => {
                     let packet = self.repeats.filter(now, patience, packet);
-                    self.outgoing.extend(packet.map(|packet| (path, packet)));
+                    let packet = packet.and_then(|packet| self.acks.filter(now, rtt, path, packet));
+                    if let Some(packet) = packet {
+                        self.tail.sent(now, rtt, path, &packet);
+                        self.outgoing.push_back((path, packet));
+                    }
                 }
                 SocketEvent::OnConnected() | SocketEvent::OnConnectionRestarted() => {
                     self.phase = Phase::Connected;
+                    self.tail.forget();
                     self.events.push_back(Event::Connected);
                 }
                 SocketEvent::OnClosed() | SocketEvent::OnAborted(..) => self.ended(),
@@ -342,6 +364,8 @@ impl Sctp {
             return;
         }
         self.phase = Phase::Closed;
+        self.acks.forget();
+        self.tail.forget();
         let handed = std::mem::take(&mut self.handed);
         (self.unsent, self.unsent_bytes) = (0, 0);
         for handed in handed.into_values() {
@@ -362,6 +386,9 @@ impl Sctp {
 
     fn observe(&mut self) {
         let Some(metrics) = self.association.metrics() else { return };
+        if metrics.unack_data_count == 0 {
+            self.tail.acknowledged();
+        }
         let (srtt, cwnd) = (metrics.srtt.as_nanos() as u64, metrics.cwnd_bytes as u64);
         if srtt != self.gauges.0 {
             self.events.push_back(Event::Gauge { name: "srtt_ms", value: srtt as f64 / 1e6 });
@@ -390,6 +417,7 @@ impl Sctp {
             None if initiates => {}
             None => {
                 self.repeats.acknowledged(packet);
+                self.acks.arrived(packet.len());
                 self.moved_to(path);
             }
             Some(ErrorKind::PeerReported) => {}
@@ -464,13 +492,17 @@ impl Transport for Sctp {
     }
 
     fn poll_timeout(&self) -> Option<Deadline> {
-        match self.phase {
-            Phase::Idle => Some(Deadline::new(Time::ZERO, "handshake")),
-            Phase::Connecting => self.association.timeout().map(|at| Deadline::new(at, "handshake")),
-            Phase::Connected => self.association.timeout().map(|at| Deadline::new(at, "sctp timer")),
-            Phase::Closing => self.association.timeout().map(|at| Deadline::new(at, "shutdown")),
-            Phase::Closed => None,
-        }
+        let reason = match self.phase {
+            Phase::Idle => return Some(Deadline::new(Time::ZERO, "handshake")),
+            Phase::Connecting => "handshake",
+            Phase::Connected => "sctp timer",
+            Phase::Closing => "shutdown",
+            Phase::Closed => return None,
+        };
+        let timer = self.association.timeout().map(|at| Deadline::new(at, reason));
+        let sack = self.acks.poll_timeout().map(|at| Deadline::new(at, "sack"));
+        let probe = self.tail.poll_timeout().map(|at| Deadline::new(at, "tail loss probe"));
+        earliest(timer, earliest(sack, probe))
     }
 
     /// Smoothed (RFC 9260 section 6.3.1), over the acknowledgements of what was sent once.

@@ -4,6 +4,8 @@
 const COMMON_HEADER: usize = 12;
 const DATA: u8 = 0;
 const SACK: u8 = 3;
+/// Of one without blocks (RFC 9260 section 3.3.4).
+const PLAIN_SACK: usize = 16;
 /// RFC 8260 section 2.1.
 const I_DATA: u8 = 64;
 
@@ -24,6 +26,11 @@ impl Chunk<'_> {
         let ends = self.0.get(16..16 + 4 * blocks)?.chunks_exact(4);
         let last = ends.map(|block| u16::from_be_bytes([block[2], block[3]])).max().unwrap_or(0);
         Some((cumulative, cumulative.wrapping_add(last.into())))
+    }
+
+    /// Does it acknowledge all up to a number, and report neither holes nor duplicates?
+    pub(super) fn is_plain_sack(self) -> bool {
+        self.0[0] == SACK && self.0.len() == PLAIN_SACK
     }
 
     fn word(self, at: usize) -> Option<u32> {
@@ -51,6 +58,19 @@ pub(super) fn keep(packet: &[u8], kept: &[bool]) -> Option<Vec<u8>> {
     }
     seal(&mut shorter);
     (shorter.len() > COMMON_HEADER).then_some(shorter)
+}
+
+/// From one number to another, by serial arithmetic (RFC 9260 section 1.6).
+pub(super) fn distance(from: u32, to: u32) -> i64 {
+    i64::from(to.wrapping_sub(from) as i32)
+}
+
+/// One packet with the chunks of both, those of `first` first.
+pub(super) fn join(first: &[u8], second: &[u8]) -> Vec<u8> {
+    let mut both = first.to_vec();
+    both.extend_from_slice(second.get(COMMON_HEADER..).unwrap_or_default());
+    seal(&mut both);
+    both
 }
 
 /// Writes the checksum (RFC 9260 section 6.8 and appendix A).
@@ -126,6 +146,10 @@ pub(super) mod tests {
         assert_eq!(keep(&three, &[false; 3]), None);
         assert_eq!(chunks(&sack(5, &[(2, 3), (5, 9)])).find_map(Chunk::sack), Some((5, 14)));
         assert_eq!(chunks(&sack(5, &[])).find_map(Chunk::sack), Some((5, 5)));
+        assert!(chunks(&sack(5, &[])).all(Chunk::is_plain_sack));
+        assert!(!chunks(&join(&sack(5, &[(2, 3)]), &three)).any(Chunk::is_plain_sack));
+        assert_eq!(chunks(&join(&sack(5, &[]), &three)).filter_map(Chunk::tsn).count(), 3);
+        assert_eq!(join(&data(&[7]), &data(&[8])), data(&[7, 8]));
     }
 
     #[test]
