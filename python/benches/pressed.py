@@ -1,9 +1,10 @@
-"""The MuJoCo arm pressed against a wall and foam, in the simulator and over real sockets: pressed.py --taut PROGRAM [--real 3] [--seeds 5] [--json]
+"""The MuJoCo arm pressed against a wall and foam, in the simulator and over real sockets: pressed.py --taut PROGRAM [--real 3] [--seeds 5] [--law LAW,… [--reserve J]] [--json]
 
 The same two objects stand at the ends of both: `taut.robots.mujoco.Arm`, and a hand that goes 17 cm forward in two seconds, 2 cm into what is there,
 and stays. The network is LTE, Wi-Fi or two 5G links, of scenarios/; in the simulator by a seed, on sockets by `taut emulate --relay`, of two links
 with a network namespace for each relay, which needs root. Tracking error: how far the arm is behind the hand before it touches, rms. Force error: what
 the hand feels beside what it feels at that time over a direct link, rms. The simulator's seeds have a spread; does what was measured lie within?
+By a control law the same `taut.Control` is at both ends of both, over the arm's own controller; the direct link has that law as well.
 """
 
 import argparse
@@ -19,7 +20,7 @@ from pathlib import Path
 
 import taut
 from taut._progress import Progress
-from taut.robots.mujoco import HOME, LIMITS, Arm
+from taut.robots.mujoco import DAMPING, HOME, LIMITS, STIFFNESS, Arm
 
 SCENARIOS = Path(__file__).resolve().parents[2] / "scenarios"
 #: The hand sets out a second after the network began, in both worlds: rates change with the time.
@@ -47,8 +48,10 @@ class Press:
         self.begin, self.x, self.apart, self.forces = begin, 0.0, [], []
 
     def sample(self):
-        self.x = REACH * min(1.0, max(0.0, (taut.monotonic() - self.begin - WAIT) / APPROACH))
-        return taut.State((self.x, HOME[1], HOME[2]))
+        share = (taut.monotonic() - self.begin - WAIT) / APPROACH
+        self.x = REACH * min(1.0, max(0.0, share))
+        speed = REACH / APPROACH if 0.0 < share < 1.0 else 0.0
+        return taut.State((self.x, HOME[1], HOME[2]), velocity=(speed, 0.0, 0.0))
 
     def feel(self, state):
         if 0.01 < self.x < 0.1:  # Under way, and before it touches.
@@ -93,9 +96,14 @@ def scenario(folder, name, links, operator="operator", paths=1):
     return path
 
 
-def simulated(path, touches, seed, transport="udp"):
+def control_of(law, reserve):
+    return taut.Control(law, servo=(STIFFNESS, DAMPING), reserve=reserve) if law else None
+
+
+def simulated(path, touches, control, seed, transport="udp"):
     hand, settings = Press(), {"teleop.device_force": PUSH, "teleop.transport": transport, "teleop.reliable": False}
-    taut.simulate(path, robot=Arm(touches), operator=hand, limits=taut.Limits(**LIMITS), seed=seed, settings=settings)
+    ends = dict(robot=Arm(touches), operator=hand, limits=taut.Limits(**LIMITS), control=control)
+    taut.simulate(path, seed=seed, settings=settings, **ends)
     return hand
 
 
@@ -156,12 +164,12 @@ def robot_of(pipe, listen, touches, settings):
         pipe.recv()
 
 
-def real(program, path, touches, seed, transport, links):
+def real(program, path, touches, control, seed, transport, links):
     with tempfile.TemporaryDirectory() as folder:
         keys = [f"{folder}/{end}.key" for end in ("robot", "operator")]
         prints = [taut.fingerprint(key) for key in keys]
         listen = "127.0.0.1:0" if len(links) == 1 else "0.0.0.0:0"
-        settings = dict(identity=keys[0], trust=prints[1], transport=transport)
+        settings = dict(identity=keys[0], trust=prints[1], transport=transport, control=control)
         here, there = ALONE.Pipe()
         robot = ALONE.Process(target=robot_of, args=(there, listen, touches, settings), daemon=True)
         robot.start()
@@ -171,7 +179,7 @@ def real(program, path, touches, seed, transport, links):
         relays = Relays(program, path, here.recv(), links, seed)
         hand = Press(taut.monotonic())
         try:
-            settings = dict(force_limit=PUSH, deadline=1.0, transport=transport, paths=relays.paths)
+            settings = dict(force_limit=PUSH, deadline=1.0, transport=transport, paths=relays.paths, control=control)
             with taut.connect(relays.address, identity=keys[1], trust=prints[0], **settings) as operator:
                 operator.resume(10)
                 operator.drive(hand, hand.begin + SECONDS - taut.monotonic())
@@ -186,15 +194,16 @@ def real(program, path, touches, seed, transport, links):
 def cases(asked):
     for network, (file, transports) in NETWORKS.items():
         for touches in ("wall", "foam"):
-            for transport in transports:
-                case = (network, touches, transport)
-                if not asked.only or all(word in case for word in asked.only.split(",")):
-                    yield *case, file
+            for law in asked.law.split(","):
+                for transport in transports:
+                    case = (network, touches, law, transport)
+                    if not asked.only or all(word in case for word in asked.only.split(",")):
+                        yield *case, file
 
 
-def case_of(asked, folder, direct, network, touches, transport, file, is_root, step):
+def case_of(asked, folder, direct, network, touches, law, transport, file, is_root, step):
     """Both errors: in the simulator, of each seed, and over sockets, of each run."""
-    double = transport in DOUBLE
+    double, control = transport in DOUBLE, control_of(law, asked.reserve)
     links = ["a", "b"] if double else [""]
     path = scenario(folder, network, links_of((SCENARIOS / file).read_text()), "controller" if double else "operator", len(links))
     runs = [("simulated", seed) for seed in range(1, asked.seeds + 1)]
@@ -202,10 +211,10 @@ def case_of(asked, folder, direct, network, touches, transport, file, is_root, s
     found = {"simulated": [], "real": []}
     for world, seed in runs:
         if world == "simulated":
-            hand = simulated(path, touches, seed, transport)
+            hand = simulated(path, touches, control, seed, transport)
         else:
-            hand = real(asked.taut, path, touches, seed, transport, links)
-        error = rms([felt - there for felt, there in zip(hand.felt(), direct[touches])])
+            hand = real(asked.taut, path, touches, control, seed, transport, links)
+        error = rms([felt - there for felt, there in zip(hand.felt(), direct[touches, law])])
         found[world].append({"tracking_mm": hand.tracking_mm(), "force_n": error})
         step()
     within = {}
@@ -213,7 +222,7 @@ def case_of(asked, folder, direct, network, touches, transport, file, is_root, s
         of_seeds = [one[what] for one in found["simulated"]]
         measured = [one[what] for one in found["real"]]
         within[what] = min(of_seeds) <= statistics.median(measured) <= max(of_seeds) if measured else None
-    return {"network": network, "touches": touches, "transport": transport, **found, "within": within}
+    return {"network": network, "touches": touches, "law": law, "transport": transport, **found, "within": within}
 
 
 def shown(of, what, unit):
@@ -238,19 +247,21 @@ def main(asked):
             progress(done / (len(chosen) * (asked.seeds + asked.real)))
 
         ideal = scenario(folder, "direct", DIRECT)
-        direct = {touches: simulated(ideal, touches, 1).felt() for touches in {case[1] for case in chosen}}
+        direct = {(touches, law): simulated(ideal, touches, control_of(law, asked.reserve), 1).felt() for touches, law in {case[1:3] for case in chosen}}
         for case in chosen:
             results.append(case_of(asked, folder, direct, *case, is_root, step))
     if asked.json:
         print(json.dumps({"seeds": asked.seeds, "real": asked.real, "cases": results}))
         return
-    print("| network | touches | transport | tracking, simulated | tracking, sockets | force, simulated | force, sockets | within the seeds |")
-    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
+    law, line = (" law |", " --- |") if asked.law else ("", "")
+    print(f"| network | touches |{law} transport | tracking, simulated | tracking, sockets | force, simulated | force, sockets | within the seeds |")
+    print(f"| --- | --- |{line} --- | --- | --- | --- | --- | --- |")
     words = {True: "yes", False: "no", None: "—"}
     for one in results:
         columns = [shown(one[world], what, unit) for what, unit in (("tracking_mm", "mm"), ("force_n", "N")) for world in ("simulated", "real")]
         within = f"{words[one['within']['tracking_mm']]}, {words[one['within']['force_n']]}"
-        print(f"| {one['network']} | {one['touches']} | {one['transport']} | {' | '.join(columns)} | {within} |")
+        law = f" {one['law']} |" if asked.law else ""
+        print(f"| {one['network']} | {one['touches']} |{law} {one['transport']} | {' | '.join(columns)} | {within} |")
 
 
 if __name__ == "__main__":
@@ -258,6 +269,8 @@ if __name__ == "__main__":
     parser.add_argument("--taut", default=os.environ.get("TAUT", "taut"), help="the command (TAUT, or taut on the path)")
     parser.add_argument("--seeds", type=int, default=5, help="of the simulator")
     parser.add_argument("--real", type=int, default=3, help="runs over sockets, each with the emulator's seed")
+    parser.add_argument("--law", default="", help="control laws, separated by commas: wave,tdpa")
+    parser.add_argument("--reserve", type=float, help="of wave and tdpa, J; by itself the law's own")
     parser.add_argument("--only", default="", help="cases with these words: LTE,wall,quic")
     parser.add_argument("--json", action="store_true")
     main(parser.parse_args())

@@ -7,13 +7,14 @@ use pyo3::prelude::*;
 use taut_advise::evidence::Evidence;
 use taut_advise::plan::plan as planned;
 use taut_advise::recommend::{Question, recommend as decide};
-use taut_agent::{OperatorDevice, RobotDevice};
+use taut_agent::{Coupling, OperatorDevice, RobotDevice};
 use taut_core::Seed;
 use taut_lab::job;
 use taut_lab::run::{Devices, run_devices};
-use taut_lab::scenario::{Scenario, Setting};
+use taut_lab::scenario::{LawSpec, Scenario, Setting};
 use taut_qos::model::Plan;
 
+use crate::control::PyControl;
 use crate::device::check_methods;
 use crate::error::{Error, SettingError};
 use crate::simulated::{SimulatedOperator, SimulatedRobot, World};
@@ -29,18 +30,20 @@ pub(crate) struct Run<'py> {
     robot: Option<Bound<'py, PyAny>>,
     operator: Option<Bound<'py, PyAny>>,
     limits: Option<PyRef<'py, PyLimits>>,
+    control: Option<PyControl>,
 }
 
 /// Simulates a scenario; what `run.json` of the command `taut run` holds.
 #[pyfunction]
 pub(crate) fn run(py: Python<'_>, run: Run<'_>) -> PyResult<Vec<u8>> {
-    let one = scenario(&run.scenario, &run.settings, run.variant.as_deref())?;
+    let mut one = scenario(&run.scenario, &run.settings, run.variant.as_deref())?;
     if let Some(robot) = &run.robot {
         check_methods(robot, "a robot", &["apply(state, lease)", "measure()", "stop(cause)"])?;
     }
     if let Some(operator) = &run.operator {
         check_methods(operator, "an operator", &["sample()", "feel(state)", "lost()"])?;
     }
+    let coupling = run.control.map(|control| coupled(&mut one, &control)).transpose()?.flatten();
     let limits = run.limits.as_ref().map(|limits| limits.of_session()).transpose()?;
     let (robot, operator) = (run.robot.map(Bound::unbind), run.operator.map(Bound::unbind));
     let (seed, path) = (Seed::new(run.seed), &run.scenario);
@@ -52,6 +55,7 @@ pub(crate) fn run(py: Python<'_>, run: Run<'_>) -> PyResult<Vec<u8>> {
             operator: operator
                 .map(|it| Box::new(SimulatedOperator::new(it, world.clone())) as Box<dyn OperatorDevice>),
             limits,
+            coupling,
             clock: world.clock.clone(),
         };
         let mut goes_on = |_| match world.call(|py| py.check_signals()) {
@@ -66,6 +70,14 @@ pub(crate) fn run(py: Python<'_>, run: Run<'_>) -> PyResult<Vec<u8>> {
         let result = done.map_err(of_run)?.expect("only what is raised breaks a run off");
         job::run_json(&result).map_err(of_run)
     })
+}
+
+/// Both ends by this law, and not by the scenario's.
+fn coupled(scenario: &mut Scenario, control: &PyControl) -> PyResult<Option<Coupling>> {
+    let wrong = |why: &dyn std::fmt::Display| SettingError::new_err(format!("control: {why}"));
+    let teleop = scenario.teleop.as_mut().ok_or_else(|| wrong(&"the scenario has no `[teleop]` session"))?;
+    (teleop.law, teleop.playout) = (LawSpec::PositionForce, None);
+    control.of_end()?.coupling(teleop.turns).map_err(|why| wrong(&why))
 }
 
 fn scenario(path: &Path, settings: &[String], variant: Option<&str>) -> PyResult<Scenario> {

@@ -5,6 +5,7 @@ mod bell;
 mod brake;
 mod campaign;
 mod channel;
+mod control;
 mod desk;
 mod device;
 mod error;

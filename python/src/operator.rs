@@ -8,6 +8,7 @@ use pyo3::types::PyDict;
 use taut::{Operator, OperatorDevice, State};
 
 use crate::channel::{PyReceiver, PySender};
+use crate::control::PyControl;
 use crate::error::{EndedError, NotConnectedError, RefusedError, of_error};
 use crate::events::{Ask, Polled, Pump, pump};
 use crate::hand;
@@ -115,6 +116,7 @@ struct Settings {
     force_limit: f32,
     torque_limit: f32,
     turns: bool,
+    control: Option<PyControl>,
     transport: String,
     keeps_stops_in: Option<String>,
     record: Option<String>,
@@ -136,6 +138,9 @@ impl PyOperator {
         builder = builder.transport(settings.transport);
         if settings.turns {
             builder = builder.turns();
+        }
+        if let Some(control) = settings.control {
+            builder = builder.control(control.of_end()?);
         }
         if let Some(path) = settings.keeps_stops_in {
             builder = builder.keeps_stops_in(path);

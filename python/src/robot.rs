@@ -9,6 +9,7 @@ use taut::{Robot, RobotBuilder};
 
 use crate::brake::Brake;
 use crate::channel::{PyReceiver, PySender};
+use crate::control::PyControl;
 use crate::device::{Counter, PythonDevice};
 use crate::error::{EndedError, SystemError, of_error};
 use crate::events::{Polled, Pump, pump};
@@ -84,6 +85,7 @@ struct Settings<'py> {
     record: Option<String>,
     hold_to_run: bool,
     turns: bool,
+    control: Option<PyControl>,
     paths: Vec<String>,
     brake: Option<(String, Vec<u8>)>,
     senders: Vec<Py<PySender>>,
@@ -109,6 +111,9 @@ impl PyRobot {
         }
         if settings.turns {
             builder = builder.turns();
+        }
+        if let Some(control) = settings.control {
+            builder = builder.control(control.of_end()?);
         }
         if let Some(path) = settings.record {
             builder = builder.record_to(path);

@@ -19,10 +19,10 @@ def bench(name, *arguments):
 
 
 @pytest.mark.skipif(not TAUT, reason="no command `taut` was built (TAUT)")
-@pytest.mark.parametrize("case", ["Wi-Fi,foam,quic", "two 5G links,wall,mtip"])
-def test_the_same_objects_press_in_the_simulator_and_over_the_emulator(case):
+@pytest.mark.parametrize(("case", "law"), [("Wi-Fi,foam,quic", ""), ("two 5G links,wall,mtip", ""), ("Wi-Fi,foam,udp", "tdpa")])
+def test_the_same_objects_press_in_the_simulator_and_over_the_emulator(case, law):
     pytest.importorskip("mujoco")
-    (told,) = bench("pressed.py", "--taut", TAUT, "--seeds", "1", "--real", "1", "--only", case)["cases"]
+    (told,) = bench("pressed.py", "--taut", TAUT, "--seeds", "1", "--real", "1", "--law", law, "--only", case)["cases"]
     assert [told[part] for part in ("network", "touches", "transport")] == case.split(",")
     (simulated,), measured = told["simulated"], told["real"]
     assert 0 < simulated["tracking_mm"] < 50

@@ -211,17 +211,23 @@ class Viewer:
         return taken
 
     def say(self, message):
-        payload = json.dumps(message).encode()
+        self.send(1, json.dumps(message).encode())
+
+    def send(self, kind, payload):
         length = bytes([0x80 | len(payload)]) if len(payload) < 126 else b"\xfe" + struct.pack(">H", len(payload))
-        self.socket.sendall(b"\x81" + length + b"\0\0\0\0" + payload)  # A mask of zeros changes nothing.
+        self.socket.sendall(bytes([0x80 | kind]) + length + b"\0\0\0\0" + payload)  # A mask of zeros changes nothing.
 
     def next(self):
-        """A message: of text the JSON, else its bytes."""
-        kind, length = self.take(2)
-        if length >= 126:
-            (length,) = struct.unpack(">H", self.take(2)) if length == 126 else struct.unpack(">Q", self.take(8))
-        payload = self.take(length)
-        return json.loads(payload) if kind & 15 == 1 else payload
+        """A message: of text the JSON, else its bytes. Pings are answered."""
+        while True:
+            kind, length = self.take(2)
+            if length >= 126:
+                (length,) = struct.unpack(">H", self.take(2)) if length == 126 else struct.unpack(">Q", self.take(8))
+            payload = self.take(length)
+            if kind & 15 < 8:
+                return json.loads(payload) if kind & 15 == 1 else payload
+            if kind & 15 == 9:
+                self.send(10, payload)
 
     def until(self, op):
         while True:
@@ -284,9 +290,18 @@ def test_who_looks_on_and_reads_nothing_costs_neither_memory_nor_others_their_pi
         channels = {channel["topic"]: channel["id"] for channel in viewer.until("advertise")["channels"]}
         wanted = {9: "taut/events", 7: "to_robot/camera"} if viewer is reader else {7: "to_robot/camera"}
         viewer.say({"op": "subscribe", "subscriptions": [{"id": i, "channelId": channels[topic]} for i, topic in wanted.items()]})
+    events = set()
+
+    def read_to(subscription):
+        while True:
+            message = reader.next()
+            if isinstance(message, bytes) and message[1] == 9:
+                events.add(json.loads(message[13:])["event"])
+            if isinstance(message, bytes) and message[1] == subscription:
+                return message
+
     # Events come after the subscription was heard.
-    while not (isinstance(message := reader.next(), bytes) and message[1] == 9):
-        pass
+    read_to(9)
 
     def resident():
         with open(f"/proc/{seen.pid}/status") as status:
@@ -296,8 +311,7 @@ def test_who_looks_on_and_reads_nothing_costs_neither_memory_nor_others_their_pi
         payload = base64.b64encode(number.to_bytes(4, "little") + bytes(size - 4)).decode()
         seen.stdin.write(json.dumps({"message": {"channel": "camera", "base64": payload}}) + "\n")
         seen.stdin.flush()
-        while not (isinstance(message := reader.next(), bytes) and message[1] == 7):
-            pass
+        message = read_to(7)
         assert len(message) == 13 + size and message[13:17] == number.to_bytes(4, "little")
 
     [show(number) for number in range(8)]
@@ -315,10 +329,8 @@ def test_who_looks_on_and_reads_nothing_costs_neither_memory_nor_others_their_pi
     # What the kernel keeps for the idle one differs.
     eventually("it is counted", lambda: dropped().get("superseded", 0) >= pictures - 16)
     assert dropped()["behind"] == 0
-    while True:
-        message = reader.next()
-        if isinstance(message, bytes) and message[1] == 9 and json.loads(message[13:])["event"] == "not_shown":
-            break
+    while "not_shown" not in events:
+        read_to(9)
     seen.send_signal(signal.SIGTERM)
     seen.stdin.close()
     ended(seen)

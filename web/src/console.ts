@@ -1,8 +1,9 @@
 /** The operator's console: keys, gamepad and touch to the gateway, what the session tells to the eye. */
 
 import { GatewayClock } from "./clock";
-import { Hold, KEYS } from "./hold";
+import { gamepad, Hold, KEYS } from "./hold";
 import { Panels } from "./panels";
+import { Rumble, rumble } from "./rumble";
 import { Screen } from "./screen";
 import { Sound } from "./sound";
 import * as wire from "./wire";
@@ -30,6 +31,7 @@ class Console {
   private stopSaidAt = -Infinity;
   private readonly clock = new GatewayClock();
   private readonly hold = new Hold();
+  private readonly rumble = new Rumble();
   private readonly panels = new Panels();
   private readonly screen = new Screen(
     (message) => this.send(message),
@@ -84,7 +86,10 @@ class Console {
       case wire.FromGateway.event:
         return this.event(JSON.parse(new TextDecoder().decode(bytes.subarray(1))), now);
       case wire.FromGateway.states:
-        return wire.samples(bytes, (sample) => this.panels.sample(sample, now));
+        return wire.samples(bytes, (sample) => {
+          this.panels.sample(sample, now);
+          this.rumble.feel(sample.at, Math.hypot(...sample.force));
+        });
       case wire.FromGateway.picture:
         return this.screen.receive(bytes, this.clock.here(wire.madeAt(bytes)));
       case wire.FromGateway.sound:
@@ -102,6 +107,7 @@ class Console {
       case "console":
         this.screen.expect(event.pictures.length > 0);
         this.sound.expect(event.sound);
+        this.networks(event.networks);
         break;
       case "seat":
         if (this.inControl !== event.in_control) this.release();
@@ -123,10 +129,13 @@ class Console {
     if (this.stopPressedAt !== null && performance.now() - this.stopSaidAt >= STOP_AGAIN) this.sayStop();
     this.panels.keys(document.hasFocus());
     if (document.visibilityState !== "visible" || !this.inControl) return;
-    if (this.hold.readGamepad(navigator.getGamepads?.() ?? []) === "lost") {
+    const pad = gamepad(navigator.getGamepads?.() ?? []);
+    if (this.hold.readGamepad(pad) === "lost") {
       this.panels.say("the gamepad is gone: let go");
       this.release();
     }
+    const share = this.rumble.next(performance.now());
+    if (pad && share !== null) rumble(pad, share);
     this.say();
   }
 
@@ -203,6 +212,24 @@ class Console {
       for (const end of ["pointerup", "pointercancel", "lostpointercapture"])
         pad.addEventListener(end, () => this.letGo(key));
     }
+  }
+
+  /** Networks that are emulated, the first of which is in use: a button for each. A list to choose from would have the keys while it is open. */
+  private networks(names: string[]): void {
+    const group = element("networks");
+    group.hidden = names.length === 0;
+    const buttons = names.map((name, place) => {
+      const button = document.createElement("button");
+      button.textContent = button.dataset.network = name;
+      button.addEventListener("click", () => {
+        // Else the next press of Space would press it, too.
+        button.blur();
+        this.send(wire.network(place));
+      });
+      return button;
+    });
+    group.replaceChildren(...buttons);
+    if (names[0]) this.panels.network(names[0]);
   }
 
   private keyUp(event: KeyboardEvent): void {

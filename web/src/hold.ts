@@ -51,9 +51,8 @@ export class Hold {
     this.stickLocked = true;
   }
 
-  /** Reads the gamepad. Gives what has happened to it. */
-  readGamepad(pads: readonly (Gamepad | null)[]): "lost" | "found" | null {
-    const pad = pads.find((pad) => pad?.connected && pad.mapping === "standard") ?? null;
+  /** Reads the gamepad that there is. Gives what has happened to it. */
+  readGamepad(pad: Gamepad | null): "lost" | "found" | null {
     const was = this.gamepad;
     this.gamepad = pad?.id ?? null;
     if (was !== this.gamepad) this.release();
@@ -72,6 +71,11 @@ export class Hold {
     for (const { place, sign } of this.pressed.values()) rate[place]! += sign * SCALE[place]!;
     return rate;
   }
+}
+
+/** The one that counts. */
+export function gamepad(pads: readonly (Gamepad | null)[]): Gamepad | null {
+  return pads.find((pad) => pad?.connected && pad.mapping === "standard") ?? null;
 }
 
 function ofPad(pad: Gamepad): Rate {

@@ -71,6 +71,12 @@ export class Panels {
     this.write("acknowledged", `robot acknowledged in ${after.toFixed(0)} ms`);
   }
 
+  /** This one is in use. */
+  network(name: string): void {
+    for (const button of document.querySelectorAll<HTMLElement>("[data-network]"))
+      button.setAttribute("aria-pressed", String(button.dataset.network === name));
+  }
+
   lost(why: string): void {
     this.standing("NO LINK");
     this.write("seat", why);
@@ -83,7 +89,7 @@ export class Panels {
   }
 
   private buttons(inControl: boolean): void {
-    for (const button of document.querySelectorAll<HTMLButtonElement>("#reset, #resume, #pads button"))
+    for (const button of document.querySelectorAll<HTMLButtonElement>("#reset, #resume, #pads button, #networks button"))
       button.disabled = !inControl;
   }
 
@@ -112,6 +118,9 @@ export class Panels {
         element("control").hidden = event.in_control || !event.free;
         return this.buttons(event.in_control);
       }
+      case "network":
+        this.network(event.network);
+        break;
       case "gateway":
         this.gatewayCounts = event;
         return;
@@ -128,11 +137,10 @@ export class Panels {
   private status(event: any, now: number): void {
     const { status, recent } = event;
     this.standing(event.standing);
-    if (status.rtt.count > 0) {
-      const trip = event.round_trip?.mean_ms ?? status.rtt.p50_ms;
-      this.trip.add(now, trip);
-      if (event.round_trip) this.trip.add(now, event.round_trip.max_ms);
-      this.write("trip", `${ms(trip)}, p99 ${ms(status.rtt.p99_ms)}`);
+    if (recent.round_trip_mean_ms !== null) {
+      this.trip.add(now, recent.round_trip_mean_ms);
+      this.trip.add(now, recent.round_trip_max_ms);
+      this.write("trip", `${ms(recent.round_trip_mean_ms)} now, p99 ${ms(status.rtt.p99_ms)}`);
     }
     this.write("rate", `${recent.rate_hz.toFixed(0)}/s of ${status.allowed_hz.toFixed(0)}, ${(recent.throughput_bps / 1e6).toFixed(2)} Mbit/s`);
     this.write("delivered", `${status.delivered} of ${status.messages}, ${status.lost} lost, ${status.late} late`);

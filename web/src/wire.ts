@@ -22,6 +22,10 @@ export function button(code: number): Uint8Array {
   return new Uint8Array([2, code]);
 }
 
+export function network(place: number): Uint8Array {
+  return new Uint8Array([6, place]);
+}
+
 export function taken(channel: number): Uint8Array {
   return new Uint8Array([3, channel]);
 }

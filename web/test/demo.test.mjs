@@ -35,6 +35,15 @@ inEachBrowser((browser) => {
           await new Promise((resolve) => setTimeout(resolve, 500));
           return (await number("#force")) > 1;
         }, "it presses with 1 N");
+        await page.keyboard.up("KeyW");
+        // What is chosen is what there is in between: 150 ms there and back and a stall of what was fresh, then 1.
+        for (const [network, is] of [["far", (trip) => trip > 145], ["direct", (trip) => trip < 20]]) {
+          await page.click(`[data-network=${network}]`);
+          await until(async () => is(await number("#trip")), `the round trip is that of ${network}`);
+          assert.equal(await page.getAttribute(`[data-network=${network}]`, "aria-pressed"), "true");
+          assert.equal(await page.locator("#networks [aria-pressed=true]").count(), 1);
+          assert.match(await page.textContent("#events"), new RegExp(`the network is ${network} now`));
+        }
         await page.keyboard.press("Space");
         await until(async () => (await page.textContent("#standing")).startsWith("STOPPED"), "it is stopped");
         await until(async () => /acknowledged in/.test(await page.textContent("#acknowledged")), "it says so");

@@ -37,8 +37,8 @@ export const hold = (page, key, is, what) =>
 export const position = async (page) => Number.parseFloat(await page.textContent("#position"));
 
 /** A session whose robot moves while something is held. */
-export async function moving(browser, work, { robot = [], more = [] } = {}) {
-  const session = await Session.start({ robot, console: more });
+export async function moving(browser, work, { robot = [], more = [], touches = "free" } = {}) {
+  const session = await Session.start({ robot, console: more, touches });
   try {
     const page = await open(browser, session);
     await shows(page, "#seat", /^in control/);

@@ -46,7 +46,7 @@ export class Part {
 
 /** Both ends of a session, over `relay` where there is one: what is made of the robot's address has an `address`, its `paths` and an `end`. */
 export class Session {
-  static async start({ transport = "quic", listen: place = "127.0.0.1:0", robot = [], console: more = [], relay = null } = {}) {
+  static async start({ transport = "quic", listen: place = "127.0.0.1:0", robot = [], console: more = [], relay = null, touches = "free" } = {}) {
     const session = new Session();
     session.folder = mkdtempSync(join(tmpdir(), "taut-console-"));
     const identity = (name) => {
@@ -54,7 +54,7 @@ export class Session {
       return { args, fingerprint: JSON.parse(execFileSync(TAUT, ["identity", ...args, "--json"], { encoding: "utf8" })).fingerprint };
     };
     const [own, peer] = [identity("robot"), identity("operator")];
-    const listen = ["robot", "--listen", place, "--transport", transport, ...own.args, "--trust", peer.fingerprint, "--json", "--robot", "sim:free", "--watchdog", `${WATCHDOG}ms`];
+    const listen = ["robot", "--listen", place, "--transport", transport, ...own.args, "--trust", peer.fingerprint, "--json", "--robot", `sim:${touches}`, "--watchdog", `${WATCHDOG}ms`];
     session.robot = new Part([...listen, ...robot], session.folder);
     session.address = (await session.robot.line((line) => line.event === "listening")).address;
     session.relay = await relay?.(session.address);

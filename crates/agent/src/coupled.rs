@@ -26,6 +26,8 @@ pub struct CoupledHand<D> {
     player: Player<Said>,
     /// Of what the robot says, when it is played.
     max_age: Duration,
+    /// Where it was, as far as anything fresh is known.
+    robot: Option<State>,
     lasts: Option<Duration>,
 }
 
@@ -62,6 +64,7 @@ impl<D: OperatorDevice> CoupledHand<D> {
             turn: None,
             player: Player::new(AT_ONCE, period),
             max_age: Duration::MAX,
+            robot: None,
             lasts: None,
             period,
             missed: 0,
@@ -79,6 +82,21 @@ impl<D: OperatorDevice> CoupledHand<D> {
     pub fn playout(mut self, target: HoldTarget, max_age: Duration) -> Self {
         (self.player, self.max_age) = (Player::new(target, self.period), max_age);
         self
+    }
+}
+
+impl<D: OperatorDevice> CoupledHand<D> {
+    /// The device is pushed with what the law says, and told where the robot is: what moves relative to that begins there. While nobody knows where that is, a
+    /// hand that the law pushes all the same, as a line of waves does, is told its own place.
+    fn push(&mut self, now: Time, hand: &State, force: &Vector, torque: Option<Vector>) {
+        let is_pushed = force.iter().chain(torque.iter().flatten()).any(|part| part.abs() > 0.0);
+        let Some(at) = self.robot.or(is_pushed.then_some(*hand)) else { return self.device.lost() };
+        // What turns the hand is what the law says, and nothing without one.
+        let still = at.turning.map(|turning| Turning { torque: [0.0; 3], ..turning });
+        let mut felt = State { turning: still, ..at };
+        Vector::push(&mut felt, force);
+        torque.iter().for_each(|torque| Orientation::push(&mut felt, torque));
+        self.device.feel(now, &felt);
     }
 }
 
@@ -168,12 +186,17 @@ impl<D: RobotDevice> CoupledArm<D> {
     }
 
     /// It stops, until it is enabled once more.
-    fn refuse(&mut self, why: &str) {
+    fn refuse(&mut self, why: DeviceFailure) {
         if self.lease.stop() {
             self.begin_again();
-            self.device.stop(StopCause::Device);
-            self.failure = Some(DeviceFailure::Stopped(why.to_owned()));
+            self.device.stop(why.cause());
+            self.failure = Some(why);
         }
+    }
+
+    /// What came is of another law.
+    fn refuse_law(&mut self, why: &str) {
+        self.refuse(DeviceFailure::Stopped(format!("{why}: both ends need the same control law")));
     }
 
     /// How long this end may go on until its reserve is spent ([`lasts`]), as of the latest period; `None` where the law has none, and while the arm is not led.
@@ -218,18 +241,15 @@ impl<D: OperatorDevice> OperatorDevice for CoupledHand<D> {
         let turn_lasts = turn.as_ref().map(|turn| lasts(turn.reserve, &turn.port));
         self.lasts = [lasts(reserve, &port)].into_iter().chain(turn_lasts).min().filter(|_| is_passive);
         Vector::push(&mut state, &force);
-        // What turns the hand is what the law says, and nothing without one.
-        let own = state.turning.map(|turning| Turning { torque: [0.0; 3], ..turning });
-        let mut felt = State { turning: own, ..state };
         // An arm whose turns are led would take a torque that no law said for a wave, so that it is to miss it.
         if self.turn.is_none() && is_passive {
             state.turning = None;
         }
-        if let Some(OperatorOutput { force, message, .. }) = turn {
-            Orientation::push(&mut felt, &force);
-            state = State { turning_energy: message.energy, ..felt };
+        if let Some(OperatorOutput { force, message, .. }) = &turn {
+            Orientation::push(&mut state, force);
+            state.turning_energy = message.energy;
         }
-        self.device.feel(now, &felt);
+        self.push(now, &state, &force, turn.map(|turn| turn.force));
         let energy = is_passive.then_some(message.energy);
         Some(Sample { state: State { energy, ..state }, reading })
     }
@@ -251,13 +271,14 @@ impl<D: OperatorDevice> OperatorDevice for CoupledHand<D> {
         let Some(point) = Part::message(state) else { return };
         let turn = Part::message(state).filter(|turn| self.turn.as_mut().is_some_and(|end| end.tell(turn)));
         if self.end.tell(&point) {
+            self.robot = Some(*state);
             self.player.receive(now, state.created, state.created + self.max_age, (point, turn));
         }
     }
     fn lost(&mut self) {
         self.end.lost();
         self.turn.iter_mut().for_each(OperatorEnd::lost);
-        self.lasts = None;
+        (self.lasts, self.robot) = (None, None);
         self.player.clear();
         self.device.lost();
     }
@@ -274,13 +295,11 @@ impl<D: RobotDevice> RobotDevice for CoupledArm<D> {
     fn apply(&mut self, point: &SetPoint) -> bool {
         let is_passive = self.point.end.law().is_passive();
         if is_passive && point.state.energy.is_none() {
-            self.refuse("what it is told is of another control law: both ends need the same");
+            self.refuse_law("what it is told is of another one");
             return false;
         }
         if is_passive && self.turn.is_some() && point.state.turning.is_none() {
-            self.refuse(
-                "what it is told does not say how the hand turns: both ends need the same control law",
-            );
+            self.refuse_law("what it is told does not say how the hand turns");
             return false;
         }
         let follows = self.lease.grant(self.now, point.lease);

@@ -153,9 +153,20 @@ pub enum DeviceFailure {
     Stopped(String),
     /// What watches over the session stopped it, for the session let the watchdog's time pass. It counts as the watchdog.
     Overdue,
+    /// Its law stopped it, for hand and arm are [too far apart](taut_core::FARTHEST_TURN). It counts as the session's own stop for that.
+    TurnedApart,
 }
 
 impl DeviceFailure {
+    /// As what it stops the session.
+    pub const fn cause(&self) -> StopCause {
+        match self {
+            Self::Overdue => StopCause::Watchdog,
+            Self::TurnedApart => StopCause::TurnedApart,
+            _ => StopCause::Device,
+        }
+    }
+
     /// Does it never move again?
     pub const fn is_lasting(&self) -> bool {
         matches!(self, Self::Ended(_) | Self::Closed | Self::IgnoresStop)
@@ -176,6 +187,7 @@ impl fmt::Display for DeviceFailure {
             // Whoever wrote this is not to write to a terminal.
             Self::Stopped(why) => write!(f, "it stopped by itself: {}", printable(why)),
             Self::Overdue => f.write_str("it was stopped, for the session said nothing in time"),
+            Self::TurnedApart => f.write_str("hand and arm are more than a quarter turn apart"),
         }
     }
 }

@@ -6,6 +6,7 @@
 //! | [`Operator`] | asks the device in a hand, lets it feel, resumes by its [`ResumePolicy`], connects again, reports |
 //! | [`Robot`] | gives a device its set points with the time that is left, feeds back, stops it, waits for the next operator |
 //! | [`OperatorDevice`], [`RobotDevice`] | the contracts of devices, simulated or real |
+//! | [`Control`], [`Coupling`] | by which control law hand and arm are coupled; it puts devices under their ends of it |
 //! | [`Clutch`], [`Relative`] | inputs that say how fast to move: motion begins where the robot is |
 //! | [`Lease`] | for how long a device may go on by itself: its own watchdog |
 //! | [`Conversation`] | what is asked of a transport beyond the contract of all: why there is no session, who else asked |
@@ -100,6 +101,7 @@
 mod clutch;
 mod conversation;
 mod coupled;
+mod coupling;
 mod device;
 mod diagnostics;
 mod lease;
@@ -119,6 +121,7 @@ pub mod device_types {
 pub use clutch::{Clutch, Grip, LEASH, Rate, RateInput, Relative};
 pub use conversation::{Conversation, Refused, Trouble};
 pub use coupled::{CoupledArm, CoupledHand};
+pub use coupling::{Control, ControlError, Coupling};
 pub use device::{
     DeviceFailure, DeviceMessage, LawFeedback, Measured, OperatorDevice, Playback, RobotDevice, Sample,
     SetPoint,

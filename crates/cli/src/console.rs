@@ -1,11 +1,16 @@
 //! `taut console`: the operator's end in a browser.
 
+use std::fs::File;
+use std::io::{Write, stdin};
+use std::os::fd::AsFd;
 use std::sync::Arc;
+use std::sync::mpsc::{SyncSender, sync_channel};
 
 use clap::Args;
 use taut_console::{Console, ConsoleConfig, INPUT_LEASE};
 use taut_core::Duration;
 use taut_io::device::Buttons;
+use taut_io::spawn_unprivileged;
 
 use crate::Ended;
 use crate::operator::{self, Steered};
@@ -23,6 +28,10 @@ pub(crate) struct Arguments {
     /// What the page holds counts for so long after it said so last, 100ms to 150ms; never longer than the robot's --max-age
     #[arg(long, value_name = "DURATION", default_value = "120ms", value_parser = input_lease)]
     input_lease: Duration,
+    /// A network that whoever started this offers the page; the first one is in use. The number of one that it chooses goes to standard input,
+    /// which is a socket then
+    #[arg(long, hide = true, value_name = "NAME")]
+    offer: Vec<String>,
     #[command(flatten)]
     operator: operator::Arguments,
 }
@@ -34,6 +43,17 @@ fn input_lease(text: &str) -> Result<Duration, String> {
     } else {
         Err("is 100ms to 150ms: shorter ones lapse while a browser draws, longer ones move the robot after it hangs".to_owned())
     }
+}
+
+/// Says what is chosen to whoever started this.
+fn chooser() -> Result<SyncSender<usize>, String> {
+    let mut owner = File::from(stdin().as_fd().try_clone_to_owned().map_err(|error| error.to_string())?);
+    // A person chooses once in a while.
+    let (choose, chosen) = sync_channel::<usize>(1);
+    let mut say = move || chosen.iter().try_for_each(|network| writeln!(owner, "{network}"));
+    // Whoever offers networks and is gone has no use for an answer.
+    spawn_unprivileged("taut networks", || (), move || drop(say())).map_err(|error| error.to_string())?;
+    Ok(choose)
 }
 
 pub(crate) fn console(arguments: &Arguments) -> Ended {
@@ -51,6 +71,8 @@ pub(crate) fn console(arguments: &Arguments) -> Ended {
         title: arguments.operator.title(),
         pictures,
         sound: arguments.operator.has_sound(),
+        choose: if arguments.offer.is_empty() { None } else { Some(chooser()?) },
+        networks: arguments.offer.clone(),
     };
     let buttons = Buttons::default();
     let (console, pages) = Console::listen(config, buttons.clone())

@@ -1,9 +1,11 @@
 //! `taut demo`: a simulated arm behind an emulated network, driven from the keyboard, on one machine and without root.
 
 use std::io::{BufRead, BufReader};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{ExitCode, Stdio};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use clap::Args;
 use rustix::process::{Pid, Signal, kill_process};
@@ -14,15 +16,16 @@ use taut_io::identity::read_or_make;
 use taut_io::session::TransportKind;
 use taut_lab::run::{Inputs, LinkPair, link_pair};
 use taut_lab::scenario::Scenario;
-use taut_netlab::emulate::{Emulator, RunningEmulator, relay};
+use taut_link::Chain;
+use taut_netlab::emulate::{Emulator, RunningEmulator, Switch, Switched, relay};
 
-use crate::host::{OnSignal, json_line};
-use crate::part::Part;
+use crate::host::{OnSignal, json_line, lock};
+use crate::part::{Part, SharedFolder};
 use crate::{Ended, print};
 
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// The network in between: lte, wifi, or a scenario's file
+    /// The network in between: lte, wifi, direct (1 ms there and back), far (150 ms, 0.5 % lost each way), or a scenario's file; the console's page changes it
     #[arg(long, value_name = "NETWORK", default_value = "lte")]
     network: Network,
     /// Which of the file's links, where it has several
@@ -65,8 +68,12 @@ impl Arguments {
 const CAMERA: &str = "front";
 
 /// Those that taut has with it.
-const LTE: &str = include_str!("../../../scenarios/lte.toml");
-const WIFI: &str = include_str!("../../../scenarios/wifi.toml");
+const KNOWN: [(&str, &str); 4] = [
+    ("lte", include_str!("../../../scenarios/lte.toml")),
+    ("wifi", include_str!("../../../scenarios/wifi.toml")),
+    ("direct", include_str!("demo/direct.toml")),
+    ("far", include_str!("demo/far.toml")),
+];
 
 #[derive(Clone, Debug)]
 enum Network {
@@ -77,13 +84,15 @@ enum Network {
 impl std::str::FromStr for Network {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
+        if let Some((name, scenario)) = KNOWN.iter().find(|(name, _)| *name == text) {
+            return Ok(Self::Known(name, scenario));
+        }
         Ok(match text {
-            "lte" => Self::Known("lte", LTE),
-            "wifi" => Self::Known("wifi", WIFI),
             file if file.contains(['.', '/']) => Self::File(file.into()),
             _ => {
                 return Err(format!(
-                    "`{text}` is no network; there are lte, wifi, and files such as my-network.toml"
+                    "`{text}` is no network; there are {}, and files such as my-network.toml",
+                    KNOWN.map(|(name, _)| name).join(", ")
                 ));
             }
         })
@@ -91,6 +100,13 @@ impl std::str::FromStr for Network {
 }
 
 impl Network {
+    fn name(&self) -> String {
+        match self {
+            Self::Known(name, _) => (*name).to_owned(),
+            Self::File(path) => path.display().to_string(),
+        }
+    }
+
     fn link(&self, name: Option<&str>, seed: Seed) -> Result<LinkPair, String> {
         let (path, scenario) = match self {
             Self::Known(name, text) => (Path::new(*name), Scenario::parse(name, text)),
@@ -135,33 +151,21 @@ impl Asked {
     }
 }
 
-fn lock(asked: &Mutex<Asked>) -> MutexGuard<'_, Asked> {
-    asked.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// A folder of its own, gone with it.
-struct Folder(PathBuf);
+/// What the demonstration and its parts have for themselves.
+struct Folder(SharedFolder);
 
 impl Folder {
     fn new() -> Result<Self, String> {
-        let path = std::env::temp_dir().join(format!("taut-demo-{}", std::process::id()));
-        std::fs::create_dir(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-        Ok(Self(path))
+        SharedFolder::new(std::env::temp_dir().join(format!("taut-demo-{}", std::process::id()))).map(Self)
     }
 
     fn file(&self, name: &str) -> String {
-        self.0.join(name).display().to_string()
+        self.0.file(name).display().to_string()
     }
 
     fn fingerprint(&self, name: &str) -> Result<String, String> {
-        let (identity, _) = read_or_make(&self.0.join(name)).map_err(|error| error.to_string())?;
+        let (identity, _) = read_or_make(&self.0.file(name)).map_err(|error| error.to_string())?;
         Ok(identity.fingerprint().to_string())
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
@@ -171,14 +175,17 @@ pub(crate) fn demo(arguments: &Arguments) -> Ended {
     // Before there are parts: until one can be asked, somebody may have asked.
     let signalled = Arc::clone(&asked);
     let _signals = OnSignal::new(move || lock(&signalled).end())?;
-    let pair = arguments.network.link(arguments.link.as_deref(), Seed::new(arguments.seed))?;
+    let networks = networks(arguments)?;
     let folder = Folder::new()?;
     let (one, other) = (folder.fingerprint("robot")?, folder.fingerprint("operator")?);
     let transport = arguments.transport.to_string();
     let (mut robot, at) = robot(arguments, &folder, &transport, &other)?;
-    let link = pair.name.clone();
-    let (network, relay) = emulated(pair, &at)?;
-    let mut operator = operator(arguments, &folder, &transport, &one, &relay)?;
+    let link = networks[0].1.name.clone();
+    let (network, switches, relay) = emulated(&networks[0].1, &at)?;
+    let (chooser, chosen) = UnixStream::pair().map_err(|error| error.to_string())?;
+    let names: Vec<String> = networks.iter().map(|(name, _)| name.clone()).collect();
+    let mut operator = operator(arguments, &folder, &transport, &one, &relay, (&names, chooser))?;
+    std::thread::spawn(move || choose(chosen, &networks, &switches));
     lock(&asked).begins(operator.pid());
     let status = operator.0.wait().map_err(|error| error.to_string())?;
     lock(&asked).operator = None;
@@ -214,6 +221,7 @@ fn robot(
 ) -> Result<(Part, String), String> {
     let (device, identity, state) =
         (format!("sim:{}", arguments.touches), folder.file("robot"), folder.file("robot.state"));
+    let shared = folder.0.argument();
     let camera = format!("{CAMERA}=drawn");
     let mut words = vec![
         "robot",
@@ -232,6 +240,8 @@ fn robot(
         "--watchdog",
         "300ms",
         "--json",
+        "--part-folder",
+        &shared,
     ];
     if arguments.has_console() {
         words.extend(["--video", &camera]);
@@ -247,14 +257,38 @@ fn robot(
     Ok((part, listening.ok_or("the robot did not start")?))
 }
 
+/// Others may take their place, in each direction.
+type Switches = [Switch<Chain>; 2];
+
 /// The network, and where it begins.
-fn emulated(pair: LinkPair, robot: &str) -> Result<(RunningEmulator, String), String> {
+fn emulated(pair: &LinkPair, robot: &str) -> Result<(RunningEmulator, Switches, String), String> {
     let robot = robot.parse().map_err(|_| format!("`{robot}` is no address"))?;
     let (clients, server) = relay(([127, 0, 0, 1], 0).into(), robot).map_err(|error| error.to_string())?;
     let address = clients.address().to_string();
-    let running =
-        Emulator::new(pair.up, pair.down).spawn(clients, server).map_err(|error| error.to_string())?;
-    Ok((running, address))
+    let ((up, to_robot), (down, to_operator)) =
+        (Switched::new(pair.up.clone()), Switched::new(pair.down.clone()));
+    let running = Emulator::new(up, down).spawn(clients, server).map_err(|error| error.to_string())?;
+    Ok((running, [to_robot, to_operator], address))
+}
+
+/// The one that was asked for, and those that the console's page may choose instead, each with its name.
+fn networks(arguments: &Arguments) -> Result<Vec<(String, LinkPair)>, String> {
+    let own = arguments.network.name();
+    let others = KNOWN.iter().filter(|(name, _)| *name != own).map(|(name, text)| Network::Known(name, text));
+    let mut links = vec![arguments.link.as_deref()];
+    links.resize(KNOWN.len() + 1, None);
+    let all = [arguments.network.clone()].into_iter().chain(others).zip(links);
+    all.map(|(network, link)| Ok((network.name(), network.link(link, Seed::new(arguments.seed))?))).collect()
+}
+
+/// Puts what the page of the console chooses in the place of the network that is.
+fn choose(console: UnixStream, offered: &[(String, LinkPair)], [to_robot, to_operator]: &Switches) {
+    for line in BufReader::new(console).lines().map_while(Result::ok) {
+        if let Some((_, pair)) = line.parse().ok().and_then(|place: usize| offered.get(place)) {
+            to_robot.put(pair.up.clone());
+            to_operator.put(pair.down.clone());
+        }
+    }
 }
 
 fn operator(
@@ -263,8 +297,10 @@ fn operator(
     transport: &str,
     robot: &str,
     connect: &str,
+    (networks, chooser): (&[String], UnixStream),
 ) -> Result<Part, String> {
-    let (identity, state) = (folder.file("operator"), folder.file("operator.state"));
+    let (identity, state, shared) =
+        (folder.file("operator"), folder.file("operator.state"), folder.0.argument());
     let mut words = vec![
         if arguments.has_console() { "console" } else { "operator" },
         "--connect",
@@ -279,6 +315,8 @@ fn operator(
         &state,
         "--deadline",
         "300ms",
+        "--part-folder",
+        &shared,
     ];
     let messages = arguments.duration.map(|duration| (duration.as_nanos() / 1_000_000).max(1).to_string());
     if arguments.script {
@@ -293,6 +331,7 @@ fn operator(
         }
     } else if arguments.has_console() {
         words.extend(["--video", CAMERA]);
+        words.extend(networks.iter().flat_map(|name| ["--offer", name]));
         print(
             "an arm behind an emulated network, its camera, and a console in your browser; Ctrl-C here ends it\n",
         )?;
@@ -303,5 +342,6 @@ fn operator(
              Escape to stop it, c and r to go on, q to end\n",
         )?;
     }
-    Part::start(&words, Stdio::inherit(), Stdio::inherit(), true)
+    let stdin = if arguments.has_console() { OwnedFd::from(chooser).into() } else { Stdio::inherit() };
+    Part::start(&words, Stdio::inherit(), stdin, true)
 }

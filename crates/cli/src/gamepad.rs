@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use serde::Deserialize;
 use taut_agent::{Alarm, Grip, Rate, RateInput};
@@ -13,6 +13,8 @@ use taut_io::device::evdev::{InputDevice, InputEvent};
 use taut_io::device::spacemouse::{self, SpaceMouse};
 use taut_io::device::{Buttons, Pressed};
 use taut_io::{Clock, spawn_unprivileged};
+
+use crate::host::lock;
 
 /// What is held in the hand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -353,10 +355,6 @@ impl RateInput for Gamepad {
     fn grip(&mut self) -> Grip {
         lock(&self.pad).grip(self.clock.now())
     }
-}
-
-fn lock(pad: &Mutex<Pad>) -> MutexGuard<'_, Pad> {
-    pad.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The first input device with the button that all gamepads have, `BTN_SOUTH`.

@@ -124,7 +124,7 @@ const SIGPWR: i32 = 30;
 
 impl OnSignal {
     pub(crate) fn new(first: impl FnMut() + Send + 'static) -> Result<Self, String> {
-        let signals = Self::before(PartOf::default())?;
+        let signals = Self::before(&PartOf::default())?;
         signals.end_by(first);
         Ok(signals)
     }
@@ -134,7 +134,7 @@ impl OnSignal {
     ///
     /// The process may be a part of another one: then the end of that one is such a signal, and those after the first change nothing. A
     /// terminal sends its signal to a part and to its owner, which asks the part in its turn; and whoever cannot wait ends the owner.
-    pub(crate) fn before(part: PartOf) -> Result<Self, String> {
+    pub(crate) fn before(part: &PartOf) -> Result<Self, String> {
         taut_io::ignore_signals_of_io().map_err(|error| format!("signals: {error}"))?;
         let signals = Signals::new(ASKED.iter().chain(&OTHERS));
         let mut signals = signals.map_err(|error| format!("signals: {error}"))?;
@@ -144,12 +144,13 @@ impl OnSignal {
         }
         let ends = Arc::new(Mutex::new(None::<Ends>));
         let known = Arc::clone(&ends);
+        let is_part = part.is_part();
         let work = move || {
             for (count, signal) in signals.forever().enumerate() {
                 last_stop::stop(StopCause::Host);
                 match lock(&known).as_mut() {
                     Some(end) if count == 0 => end(),
-                    Some(_) if part.is_part() => {}
+                    Some(_) if is_part => {}
                     // Whoever asks twice does not want to wait for a goodbye.
                     _ => {
                         crate::terminal::restore();
@@ -169,8 +170,9 @@ impl OnSignal {
     }
 }
 
-fn lock(ends: &Mutex<Option<Ends>>) -> MutexGuard<'_, Option<Ends>> {
-    ends.lock().unwrap_or_else(PoisonError::into_inner)
+/// Also of a thread that panicked: what is behind it is whole after every statement.
+pub(crate) fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Asks until it is taken, 200 ms at most: a session that is busy takes it a moment later.

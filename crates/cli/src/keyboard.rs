@@ -1,7 +1,7 @@
 //! `--input keyboard`: keys of the terminal that move the robot while they are held.
 
 use std::io::{self, Stdin};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::{Errno, read};
@@ -10,6 +10,8 @@ use taut_agent::{Alarm, Grip, Rate, RateInput};
 use taut_core::{Duration, Time};
 use taut_io::device::{Buttons, Pressed};
 use taut_io::{Clock, spawn_unprivileged};
+
+use crate::host::lock;
 
 /// Unless another one is named, m/s.
 pub(crate) const SPEED: f32 = 0.05;
@@ -180,10 +182,6 @@ impl Drop for Keyboard {
     }
 }
 
-fn lock(held: &Mutex<Held>) -> MutexGuard<'_, Held> {
-    held.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// As much as a terminal holds.
 const READ: usize = 4_096;
 
@@ -215,7 +213,7 @@ fn take_keys() -> Result<(), String> {
     let mut keys = before.clone();
     keys.local_modes -= LocalModes::ICANON | LocalModes::ECHO;
     keys.input_modes -= InputModes::IXON;
-    *BEFORE.lock().unwrap_or_else(PoisonError::into_inner) = Some(before);
+    *lock(&BEFORE) = Some(before);
     tcsetattr(&stdin, OptionalActions::Now, &keys).map_err(|error| format!("the terminal: {error}"))
 }
 

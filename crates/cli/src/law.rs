@@ -1,15 +1,14 @@
 //! Argument `--law`, at either end: by which control law force and motion follow from each other.
 
-use std::str::FromStr;
+use std::ops::RangeInclusive;
 
 use clap::Args;
+use taut_agent::Coupling;
 use taut_agent::control::{Law, Servo};
-use taut_agent::{CoupledArm, CoupledHand};
-use taut_core::{Duration, HoldTarget};
+use taut_core::Duration;
 use taut_io::device::Stoppable;
 use taut_lab::robot::SimulatedRobot;
-use taut_lab::scenario::{Environment, LawSpec};
-use taut_session::{Codec, FEEDBACK_DEADLINE, MotionLimits};
+use taut_session::{Codec, ControlLaw, MotionLimits};
 
 use crate::input::Device;
 
@@ -17,20 +16,21 @@ use crate::input::Device;
 #[derive(Args, Clone, Debug)]
 pub(crate) struct LawArguments {
     /// By which control law the arm is led and the hand is pushed, the same at both ends: position_force, position_position, wave or tdpa; the last two stay calm over any delay
-    #[arg(long, value_name = "LAW", default_value = "position_force")]
-    law: LawSpec,
-    /// The controller of the robot's position, for --law, the same at both ends: N/m and N·s/m. By default the simulated arm's
-    #[arg(long, value_name = "STIFFNESS,DAMPING")]
-    servo: Option<ServoArgument>,
+    #[arg(long, value_name = "LAW", default_value = "position_force", value_parser = law)]
+    law: Law,
+    /// The controller of the robot's position, for --law, the same at both ends: 10 to 100000 N/m, and N·s/m that bring it to rest within 1ms to 1s (damping
+    /// by stiffness). By default the simulated arm's
+    #[arg(long, value_name = "STIFFNESS,DAMPING", value_parser = of_positions)]
+    servo: Option<Servo>,
     /// The most with which --law pushes the hand, N
     #[arg(long, value_name = "NEWTONS", default_value_t = 5.0)]
     hand_force: f64,
     /// How the hand is turned leads how the arm is turned, by the same --law, and torque comes back; the same at both ends. The robot stops when hand and arm are more than a quarter turn apart
     #[arg(long)]
     turns: bool,
-    /// As --servo, of how the robot is turned, with --turns: N·m/rad and N·m·s/rad. By default the simulated arm's
-    #[arg(long, value_name = "STIFFNESS,DAMPING", requires = "turns")]
-    turning_servo: Option<ServoArgument>,
+    /// As --servo, of how the robot is turned, with --turns: 0.1 to 1000 N·m/rad, and N·m·s/rad. By default the simulated arm's
+    #[arg(long, value_name = "STIFFNESS,DAMPING", value_parser = of_turns, requires = "turns")]
+    turning_servo: Option<Servo>,
     /// The most with which the hand is twisted, N·m, with --turns
     #[arg(long, value_name = "N·M", default_value_t = 0.5, requires = "turns")]
     hand_torque: f32,
@@ -39,26 +39,54 @@ pub(crate) struct LawArguments {
     playout: Option<Duration>,
 }
 
+fn law(text: &str) -> Result<Law, String> {
+    if text == "oracle" {
+        return Err(
+            "it renders the truth about what is touched, which is known in simulation alone".to_owned()
+        );
+    }
+    text.parse().map_err(|error: taut_agent::control::UnknownLaw| error.to_string())
+}
+
 fn held(text: &str) -> Result<Duration, String> {
     let duration: Duration =
         text.parse().map_err(|error: taut_core::ParseQuantityError| error.to_string())?;
     if duration <= Duration::from_secs(10) { Ok(duration) } else { Err(format!("{text} is more than 10s")) }
 }
 
-#[derive(Clone, Copy, Debug)]
-struct ServoArgument(Servo);
+/// Argument `--servo`.
+fn of_positions(text: &str) -> Result<Servo, String> {
+    servo(text, Servo::STIFFNESS, ["N/m", "N·s/m", "gives way by 10 cm to 1 N", "3000,45"])
+}
 
-impl FromStr for ServoArgument {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, String> {
-        let number = |text: &str| text.trim().parse().ok().filter(|number| (0.001..=1e6).contains(number));
-        let both = text
-            .split_once(',')
-            .and_then(|(stiffness, damping)| Some((number(stiffness)?, number(damping)?)));
-        both.map(|(stiffness, damping)| Self(Servo { stiffness, damping })).ok_or_else(|| {
-            format!("`{text}` is not two numbers of 0.001 to 1000000, stiffness and damping: write 3000,45")
-        })
-    }
+/// Argument `--turning-servo`.
+fn of_turns(text: &str) -> Result<Servo, String> {
+    let words = ["N·m/rad", "N·m·s/rad", "gives way by 10 rad to 1 N·m", "30,0.45"];
+    servo(text, Servo::TURNING_STIFFNESS, words)
+}
+
+/// Within its bounds, told in these words.
+fn servo(text: &str, stiffnesses: RangeInclusive<f64>, words: [&str; 4]) -> Result<Servo, String> {
+    let [of_stiffness, of_damping, soft, example] = words;
+    let number = |text: &str| text.trim().parse::<f64>().ok();
+    let both = text.split_once(',').and_then(|(first, second)| number(first).zip(number(second)));
+    let (stiffness, damping) =
+        both.ok_or_else(|| format!("`{text}` is not two numbers, stiffness and damping: write {example}"))?;
+    let within = |value: f64, range: RangeInclusive<f64>, what: &str, why: &str| {
+        if range.contains(&value) {
+            return Ok(());
+        }
+        let (least, most) = range.into_inner();
+        Err(format!("{value} is not {least} to {most} {what}: {why}; write {example}"))
+    };
+    within(stiffness, stiffnesses, of_stiffness, &format!("what is softer {soft}, and no arm is stiffer"))?;
+    within(
+        damping,
+        Servo::dampings(stiffness),
+        of_damping,
+        "with this stiffness it is to come to rest within 1ms to 1s (damping by stiffness)",
+    )?;
+    Ok(Servo { stiffness, damping })
 }
 
 impl LawArguments {
@@ -67,25 +95,17 @@ impl LawArguments {
         self.law.name()
     }
 
-    /// Of a robot nobody knows what it touches.
-    fn law(&self) -> Option<Law> {
-        // The devices themselves hold nothing, and stop for no turn.
-        let held = self.playout.is_some_and(|most| !most.is_zero()) || self.turns;
-        self.law.law(&Environment::Free).or(held.then_some(Law::PositionForce))
+    /// How the devices are coupled, unless they are by themselves.
+    fn coupling(&self) -> Option<Coupling> {
+        let coupling = Coupling::new(self.law, self.servo.unwrap_or(SimulatedRobot::SERVO));
+        let coupling = self.playout.into_iter().fold(coupling, Coupling::playout_within);
+        let turning = self.turning_servo.unwrap_or(SimulatedRobot::SERVO.of_turns());
+        if self.turns { coupling.turning(turning) } else { coupling }.if_needed()
     }
 
-    fn hold(&self) -> HoldTarget {
-        let most = |max| HoldTarget::Quantile { min: Duration::ZERO, max };
-        self.playout.map_or_else(|| self.law.hold(), most)
-    }
-
-    fn servo(&self) -> Servo {
-        self.servo.map_or(SimulatedRobot::SERVO, |servo| servo.0)
-    }
-
-    /// Of what turns.
-    fn turning_servo(&self) -> Servo {
-        self.turning_servo.map_or(SimulatedRobot::SERVO.of_turns(), |servo| servo.0)
+    /// What the peer has to have as well.
+    pub(crate) fn told(&self) -> Option<ControlLaw> {
+        self.coupling().and_then(|coupling| coupling.told())
     }
 
     /// Does what turns go with it?
@@ -110,13 +130,7 @@ impl LawArguments {
         if self.turns && codec == Codec::Omni71 {
             return Err("--turns: omni71 has no place for a torque; leave out --codec".to_owned());
         }
-        if self.law == LawSpec::Oracle {
-            return Err(
-                "--law oracle renders the truth about what is touched, which is known in simulation alone"
-                    .to_owned(),
-            );
-        }
-        match (self.law(), codec) {
+        match (self.coupling(), codec) {
             (Some(_), Codec::Omni71) => {
                 Err(format!("--law {}: omni71 has no place for what it says; leave out --codec", self.name()))
             }
@@ -124,52 +138,46 @@ impl LawArguments {
         }
     }
 
-    /// The arm under the law, within the session's limits.
+    /// Of a robot that is not simulated here, whose controllers nobody here knows.
     ///
     /// # Errors
-    /// One line: nobody said what its controller does.
-    pub(crate) fn arm(
-        &self,
-        device: Box<dyn Stoppable + Send>,
-        limits: MotionLimits,
-        watchdog: Duration,
-    ) -> Result<Box<dyn Stoppable + Send>, String> {
-        let Some(law) = self.law() else { return Ok(device) };
-        if device.is_real() && self.servo.is_none() {
+    /// One line: nobody said what they do.
+    pub(crate) fn check_servos(&self) -> Result<(), String> {
+        if self.coupling().is_some() && self.servo.is_none() {
             return Err(format!(
                 "--law {} leads a robot by the controller of its position: say what that does, --servo STIFFNESS,DAMPING in N/m and N·s/m, \
                  at both ends",
                 self.name()
             ));
         }
-        if device.is_real() && self.turns && self.turning_servo.is_none() {
+        if self.turns && self.turning_servo.is_none() {
             return Err(
                 "--turns leads how a robot is turned by a controller of its own: say what that does, --turning-servo STIFFNESS,DAMPING in N·m/rad and \
                  N·m·s/rad, at both ends"
                     .to_owned(),
             );
         }
-        let arm = CoupledArm::new(device, law, self.servo(), limits, watchdog).playout(self.hold());
-        Ok(if self.turns {
-            Box::new(arm.turning(law.of_turns(), self.turning_servo()))
-        } else {
-            Box::new(arm)
-        })
+        Ok(())
+    }
+
+    /// The arm under the law, within the session's limits.
+    pub(crate) fn arm(
+        &self,
+        device: Box<dyn Stoppable + Send>,
+        limits: MotionLimits,
+        watchdog: Duration,
+    ) -> Box<dyn Stoppable + Send> {
+        match self.coupling() {
+            Some(coupling) => Box::new(coupling.arm(device, limits, watchdog)),
+            None => device,
+        }
     }
 
     /// The hand under the law, asked once a `period`.
     pub(crate) fn hand(&self, device: Device, period: Duration) -> Device {
-        match self.law() {
-            Some(law) => {
-                let hand = CoupledHand::new(device, law, self.servo(), period, self.hand_force);
-                let hand = hand.playout(self.hold(), FEEDBACK_DEADLINE);
-                if self.turns {
-                    let limit = f64::from(self.hand_torque);
-                    Box::new(hand.turning(law.of_turns(), self.turning_servo(), limit))
-                } else {
-                    Box::new(hand)
-                }
-            }
+        let most = [self.hand_force, f64::from(self.hand_torque)];
+        match self.coupling() {
+            Some(coupling) => Box::new(coupling.hand(device, period, most)),
             None => device,
         }
     }

@@ -1,15 +1,18 @@
 //! `--metrics ADDRESS:PORT`: the newest report, over HTTP: `/metrics` for Prometheus, `/status.json` for any other program.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use taut_core::Time;
-use taut_io::{CapabilitySet, Clock, drop_privileges};
+use taut_io::{CapabilitySet, Clock, FloodChange, FloodNote, drop_privileges};
 use taut_session::Status;
+
+use crate::host::lock;
 
 /// Bytes of a request that are read at most; what is asked for stands at its beginning.
 const REQUEST: usize = 2_048;
@@ -27,6 +30,29 @@ pub(crate) struct Metrics {
 struct Report {
     status: Value,
     made: Option<Time>,
+    floods: Floods,
+}
+
+/// Datagrams that the kernel dropped while strangers flooded sockets: in floods that are over, and in those that go on, by socket.
+#[derive(Default)]
+struct Floods {
+    over: u64,
+    going_on: BTreeMap<SocketAddr, u64>,
+}
+
+impl Floods {
+    fn take(&mut self, note: &FloodNote) {
+        if note.change == FloodChange::Ended {
+            self.going_on.remove(&note.socket);
+            self.over += note.dropped;
+        } else {
+            self.going_on.insert(note.socket, note.dropped);
+        }
+    }
+
+    fn dropped(&self) -> u64 {
+        self.over + self.going_on.values().sum::<u64>()
+    }
 }
 
 impl Metrics {
@@ -57,8 +83,13 @@ impl Metrics {
         if let (Value::Object(fields), Some(recording)) = (&mut status, recording) {
             fields.insert("recording".to_owned(), recording);
         }
-        let report = Report { status, made: Some(self.clock.now()) };
-        *self.newest.lock().unwrap_or_else(PoisonError::into_inner) = report;
+        let mut newest = lock(&self.newest);
+        (newest.status, newest.made) = (status, Some(self.clock.now()));
+    }
+
+    /// What the kernel keeps from the session.
+    pub(crate) fn flood(&self, note: &FloodNote) {
+        lock(&self.newest).floods.take(note);
     }
 }
 
@@ -67,6 +98,7 @@ fn at(report: &Report, now: Time) -> Value {
     let mut status = report.status.clone();
     if let (Value::Object(fields), Some(made)) = (&mut status, report.made) {
         fields.insert("report_age_s".to_owned(), json!(now.saturating_since(made).as_secs_f64()));
+        fields.insert("socket_dropped".to_owned(), json!({ "flood": report.floods.dropped() }));
     }
     status
 }
@@ -82,7 +114,7 @@ fn answer(mut stream: TcpStream, newest: &Mutex<Report>, now: Time) -> io::Resul
             more => length += more,
         }
     }
-    let status = at(&newest.lock().unwrap_or_else(PoisonError::into_inner), now);
+    let status = at(&lock(newest), now);
     let (code, kind, body) = match path(&request[..length]) {
         Some("/metrics") => ("200 OK", "text/plain; version=0.0.4", text(&status)),
         Some("/status.json") => ("200 OK", "application/json", format!("{status}\n")),
@@ -179,6 +211,29 @@ mod tests {
                 "taut_state{is=\"ENABLED\"} 1",
             ]
         );
+    }
+
+    #[test]
+    fn what_floods_keep_out_is_counted_while_they_go_on_and_afterwards() {
+        let note = |port, change, dropped| FloodNote {
+            socket: SocketAddr::from(([127, 0, 0, 1], port)),
+            change,
+            peers: 1,
+            dropped,
+        };
+        let mut report = Report { status: json!({}), made: Some(Time::ZERO), ..Report::default() };
+        let mut dropped = |note| {
+            report.floods.take(&note);
+            text(&at(&report, Time::ZERO)).lines().find_map(|line| {
+                line.strip_prefix("taut_socket_dropped{cause=\"flood\"} ")?.parse::<u64>().ok()
+            })
+        };
+        assert_eq!(dropped(note(1, FloodChange::Began, 0)), Some(0));
+        assert_eq!(dropped(note(1, FloodChange::GoesOn, 70)), Some(70));
+        assert_eq!(dropped(note(2, FloodChange::GoesOn, 5)), Some(75));
+        assert_eq!(dropped(note(1, FloodChange::Ended, 80)), Some(85));
+        assert_eq!(dropped(note(1, FloodChange::Began, 0)), Some(85), "the next one counts on");
+        assert_eq!(dropped(note(1, FloodChange::Peers, 3)), Some(88));
     }
 
     #[test]

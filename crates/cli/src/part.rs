@@ -1,11 +1,14 @@
 //! Processes of one command, such as the robot and the operator of `taut demo`: parts, which end with their owner, whatever ends it.
 
+use std::fs::File;
 use std::io;
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use clap::Args;
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::{FlockOperation, flock};
 use rustix::io::retry_on_intr;
 use rustix::process::{Pid, PidfdFlags, Signal, getpid, getppid, kill_process, pidfd_open};
 use taut_core::{Duration, Time};
@@ -55,12 +58,60 @@ impl Drop for Part {
     }
 }
 
+/// A folder that a command and its parts have for themselves. The last of them that ends removes it, so that it does not outlive a command that is killed.
+#[derive(Debug)]
+pub(crate) struct SharedFolder {
+    path: PathBuf,
+    /// Locked while it is used.
+    used: Option<File>,
+}
+
+impl SharedFolder {
+    /// A new one.
+    pub(crate) fn new(path: PathBuf) -> Result<Self, String> {
+        std::fs::create_dir(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        Self::of(path)
+    }
+
+    fn of(path: PathBuf) -> Result<Self, String> {
+        let used = File::open(&path).and_then(|folder| {
+            flock(&folder, FlockOperation::NonBlockingLockShared)?;
+            Ok(folder)
+        });
+        let used = used.map_err(|error| format!("{}: {error}", path.display()))?;
+        Ok(Self { path, used: Some(used) })
+    }
+
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    /// As [`PartOf`] takes it.
+    pub(crate) fn argument(&self) -> String {
+        self.path.display().to_string()
+    }
+}
+
+impl Drop for SharedFolder {
+    fn drop(&mut self) {
+        // Of several that end at once each gives up its own lock first, so that one of them finds no other.
+        drop(self.used.take());
+        let Ok(folder) = File::open(&self.path) else { return };
+        if flock(&folder, FlockOperation::NonBlockingLockExclusive).is_ok() {
+            let _ = std::fs::remove_dir_all(&self.path);
+        }
+    }
+}
+
 /// Says of a command that it is a part, and of which process.
-#[derive(Args, Clone, Copy, Debug, Default)]
+#[derive(Args, Clone, Debug, Default)]
 pub(crate) struct PartOf {
     /// The process that started this one as a part of itself
     #[arg(long, hide = true, value_name = "PID", value_parser = clap::value_parser!(i32).range(1..))]
     part_of: Option<i32>,
+    /// The folder that the parts of that process share
+    #[arg(long, hide = true, value_name = "FOLDER", requires = "part_of")]
+    part_folder: Option<PathBuf>,
 }
 
 /// A part whose owner is gone ends in order within so long, which is more than a session's goodbye takes, or at once then.
@@ -68,15 +119,20 @@ const PATIENCE: Duration = Duration::from_secs(3);
 
 impl PartOf {
     /// Whoever asks a part to end asks its owner as well, so that it may be asked twice by one wish.
-    pub(crate) const fn is_part(self) -> bool {
+    pub(crate) const fn is_part(&self) -> bool {
         self.part_of.is_some()
+    }
+
+    /// Held until everything is written, at the end of the process.
+    pub(crate) fn folder(&self) -> Result<Option<SharedFolder>, String> {
+        self.part_folder.clone().map(SharedFolder::of).transpose()
     }
 
     /// From now on `SIGTERM` comes when the owner has ended, whatever ended it, and an end that nothing holds up a while later.
     ///
     /// # Errors
     /// When the owner cannot be watched.
-    pub(crate) fn ends_with_owner(self) -> io::Result<()> {
+    pub(crate) fn ends_with_owner(&self) -> io::Result<()> {
         let Some(owner) = self.part_of.and_then(Pid::from_raw) else { return Ok(()) };
         let watched = pidfd_open(owner, PidfdFlags::empty());
         // Its number may be another's by now; as long as it is the parent it is not.

@@ -5,8 +5,8 @@ use std::str::FromStr;
 use clap::Args;
 use serde_json::{Value, json};
 use taut_core::{Duration, PathEstimate, PathId, Priority, Probability, Time};
-use taut_io::lines;
 use taut_io::session::{Endpoint, PathNote, PathSpec, StackSpec, TransportConfig, TransportKind};
+use taut_io::{FloodChange, FloodNote, lines};
 use taut_report::result::ChoicesResult;
 use taut_transport::etp::GapChoice;
 use taut_transport::mtip::{Adaptive, ChoiceReport, Clocks, MAX_PATHS, MtipConfig, Policy, Target};
@@ -171,6 +171,21 @@ pub(crate) fn tell(at: Time, note: &PathNote, json: bool) {
     if json {
         print(&line(at, note));
     }
+}
+
+/// What strangers do to a socket. That they go on with it is for counts alone.
+pub(crate) fn tell_flood(at: Time, note: &FloodNote, json: bool) {
+    if note.change != FloodChange::GoesOn {
+        crate::say(&note.to_string());
+    }
+    if json {
+        print(&flood_line(at, note));
+    }
+}
+
+/// That, as a line of JSON.
+pub(crate) fn flood_line(at: Time, note: &FloodNote) -> String {
+    shown(at, lines::of_flood(note))
 }
 
 /// That, as a line of JSON.

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use clap::Args;
 use taut_agent::{OperatorCommand, OperatorNote, OperatorSettings};
@@ -32,7 +32,7 @@ use self::asking::Asking;
 use self::ends::{BothWays, EVERY, Wire};
 use self::results::Found;
 use crate::Ended;
-use crate::host::{self, OnSignal};
+use crate::host::{self, OnSignal, lock};
 use crate::identity::Plaintext;
 use crate::progress::Bar;
 
@@ -254,7 +254,7 @@ fn asking(
     let ended = operate(driver, endpoint, config, device, started, tell);
     drop(bar);
     ended.map_err(|error| Unmeasured::Path(format!("{to}: {error}; {ASK}")))?;
-    let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut seen = lock(&seen);
     if seen.is_busy {
         let why = format!("{to}: the robot there has an operator, who comes first; probe when it is free");
         return Err(Unmeasured::All(why));

@@ -173,7 +173,7 @@ pub(crate) fn run(arguments: &Arguments) -> Ended {
         .strictly_in_time(arguments.paths.strictly_in_time());
     let (driver_config, period, local) = (arguments.driver(), arguments.every, ends.local);
     let kept = endpoint.capabilities();
-    let signals = Arc::new(OnSignal::before(PartOf::default())?);
+    let signals = Arc::new(OnSignal::before(&PartOf::default())?);
     let signalled = Arc::clone(&signals);
     let work = move |begun: Begun<Remote<ProxyMachine>>, notes: SyncSender<(Time, ProxyNote)>| {
         let driver = Driver::new(driver_config).map_err(|error| error.to_string())?.with_clock(clock);

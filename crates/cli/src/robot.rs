@@ -41,7 +41,7 @@ use crate::sound::{Sound, SoundArguments};
 use crate::streams::print;
 use crate::video::{Camera, CameraWords, VideoSpec};
 use crate::watchdog::Watchdogs;
-use crate::{Ended, button, last_stop, state};
+use crate::{Ended, button, last_stop, state, watchdog};
 
 #[derive(Args)]
 #[command(after_long_help = channels::HELP)]
@@ -277,6 +277,7 @@ impl Arguments {
         let session = RobotConfig::new()
             .codec(self.codec.codec)
             .turns(self.law.turns())
+            .control_law(self.law.told())
             .congestion(self.congestion)
             .sample_length(self.codec.sample_length)
             .watchdog(self.watchdog)
@@ -285,6 +286,31 @@ impl Arguments {
             .limits(stiffness.map_or(limits, |stiffness| limits.stiffness(stiffness)))
             .feedback_deadline(self.feedback_deadline);
         self.channels()?.for_robot(session)
+    }
+
+    /// Before anything of the device is started.
+    ///
+    /// # Errors
+    /// One line: what has to be said for it and is not, or what watches over it and is not there.
+    fn check_device(&self) -> Result<(), String> {
+        self.watchdog_device.as_deref().map_or(Ok(()), watchdog::check)?;
+        self.robot.check(&self.device_limits(), &self.device_channels()?)?;
+        if self.robot.is_simulated_here() {
+            return Ok(());
+        }
+        let turn_limits = self.angular_velocity_limit.zip(self.torque_limit);
+        if self.law.turns() && turn_limits.is_none() {
+            return Err("--turns does not turn what is not simulated here without --angular-velocity-limit and --torque-limit".to_owned());
+        }
+        self.law.check_servos()
+    }
+
+    /// Starts the device.
+    fn ready(&self, seen: Seen) -> Result<Ready, String> {
+        let channels = self.device_channels()?;
+        let ready = self.robot.start(self.device_limits(), &channels, seen, self.law.turns())?;
+        let device = self.law.arm(ready.device, self.motion_limits()?, self.watchdog);
+        Ok(Ready { device, ..ready })
     }
 
     /// Those of the file, which the device knows.
@@ -356,10 +382,12 @@ type Cameras = (Vec<Camera>, Vec<CameraWords>);
 type Machine = RobotMachine<Box<dyn Stoppable + Send>>;
 
 pub(crate) fn robot(arguments: &Arguments) -> Ended {
+    let _folder = arguments.part.folder()?;
     let clock = Clock::start();
     arguments.log.start(arguments.json, clock)?;
     last_stop::end_on_panic();
     arguments.config(None)?;
+    arguments.check_device()?;
     let metrics = arguments.metrics.map(|listen| Metrics::start(listen, clock)).transpose()?;
     let channels = arguments.channels()?;
     let security = arguments.security()?;
@@ -380,26 +408,17 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
         arguments.sound.open(&channels, Direction::ToOperator, arguments.json, None)?;
     let speakers: Vec<_> =
         speakers.into_iter().map(|speaker| speaker.start(clock)).collect::<Result<_, String>>()?;
-    let (limits, turns) = (arguments.device_limits(), arguments.law.turns());
-    let ready = arguments.robot.start(limits, &arguments.device_channels()?, seen, turns)?;
-    let turn_limits = arguments.angular_velocity_limit.zip(arguments.torque_limit);
-    if turns && ready.device.is_real() && turn_limits.is_none() {
-        let why = "--turns does not turn what is not simulated here without --angular-velocity-limit and --torque-limit";
-        return Err(why.to_owned());
-    }
-    let ready = Ready {
-        device: arguments.law.arm(ready.device, arguments.motion_limits()?, arguments.watchdog)?,
-        ..ready
-    };
+    let record = arguments.kept()?;
+    let latch = record.latch();
+    let recorded = arguments.record.start(clock, &channels, arguments.json, arguments.about_session())?;
+    // An arm may hold itself from here on: what can be wrong without it was found before.
+    let ready = arguments.ready(seen).inspect_err(|_| recorded.finish())?;
     if let Some(warning) = ready.warning() {
         crate::say(&warning);
     }
-    let record = arguments.kept()?;
-    let latch = record.latch();
     let config = ServeConfig::new(arguments.config(ready.device.stiffness())?)
         .reports_by_time(arguments.every())
         .record(record);
-    let recorded = arguments.record.start(clock, &channels, arguments.json, arguments.about_session())?;
     let config = match recorded.observer() {
         Some(observer) => config.observed(observer),
         None => config,
@@ -412,7 +431,7 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
     let watchdogs = arguments.watchdogs()?;
     let buttons = arguments.commands.then_some(arguments.button_heartbeat);
     // Before anybody can move it.
-    let signals = Arc::new(OnSignal::before(arguments.part)?);
+    let signals = Arc::new(OnSignal::before(&arguments.part)?);
     let signalled = Arc::clone(&signals);
     let (busy, recording) = (Arc::clone(&has_operator), recorded.clone());
     let mut events = Output::new(true, channels.clone());
@@ -451,6 +470,7 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
             {
                 recording.event(at, || match &note {
                     Told::Path(path) => Some(paths::line(at, path)),
+                    Told::Flood(flood) => Some(paths::flood_line(at, flood)),
                     Told::Note(note) => events.line(at, note),
                 });
                 drop(notes.try_send((at, note)));
@@ -478,6 +498,10 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
     for (at, told) in &session.notes {
         match told {
             Told::Path(path) => paths::tell(at, &path, arguments.json),
+            Told::Flood(flood) => {
+                paths::tell_flood(at, &flood, arguments.json);
+                metrics.iter().for_each(|metrics| metrics.flood(&flood));
+            }
             Told::Note(note) => {
                 if let (RobotNote::Progress(status), Some(metrics)) = (&note, &metrics) {
                     metrics.tell(status, recorded.counts());

@@ -1,7 +1,7 @@
 //! The terminal that a view fills: how it is taken, and that it is as it was before, whatever ends the process.
 
 use std::io::{self, IsTerminal, Stdout};
-use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Mutex, TryLockError};
 use std::time::Duration;
 
 use ratatui::backend::CrosstermBackend;
@@ -9,6 +9,8 @@ use ratatui::crossterm::terminal::{disable_raw_mode, enable_raw_mode};
 use ratatui::{Frame, Terminal};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::tcgetwinsize;
+
+use crate::host::lock;
 
 /// What a view needs.
 const COLUMNS: u16 = 80;
@@ -48,7 +50,7 @@ pub(crate) struct Filled(Terminal<CrosstermBackend<Stdout>>);
 impl Filled {
     /// Takes it; its keys too, unless an input has them, which takes them in its own way.
     pub(crate) fn take(keys: bool) -> io::Result<Self> {
-        *lock() = true;
+        *lock(&TAKEN) = true;
         let taken = if keys { enable_raw_mode() } else { Ok(()) };
         let taken = taken.and_then(|()| write(ENTER));
         match taken.and_then(|()| Terminal::new(CrosstermBackend::new(io::stdout()))) {
@@ -62,7 +64,7 @@ impl Filled {
 
     /// Draws, unless somebody has restored it meanwhile, who ends this process.
     pub(crate) fn draw(&mut self, view: impl FnOnce(&mut Frame<'_>)) -> io::Result<()> {
-        let taken = lock();
+        let taken = lock(&TAKEN);
         if *taken { self.0.draw(view).map(drop) } else { Ok(()) }
     }
 }
@@ -71,10 +73,6 @@ impl Drop for Filled {
     fn drop(&mut self) {
         restore();
     }
-}
-
-fn lock() -> MutexGuard<'static, bool> {
-    TAKEN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The terminal as it was before a view filled it and an input took its keys: nothing where neither did. It may be called again, on any

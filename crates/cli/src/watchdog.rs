@@ -148,11 +148,24 @@ impl Systemd {
     }
 }
 
+/// Could it be opened? To open it arms it.
+///
+/// # Errors
+/// One line: why not.
+pub(crate) fn check(path: &Path) -> Result<(), String> {
+    let may_write = rustix::fs::access(path, rustix::fs::Access::WRITE_OK);
+    may_write.map_err(|error| not_opened(path, error.into()))
+}
+
+fn not_opened(path: &Path, error: io::Error) -> String {
+    format!("--watchdog-device {}: {error}", path.display())
+}
+
 fn open_device(path: &Path) -> Result<File, String> {
     let mut options = OpenOptions::new();
     // A pipe that nobody reads is refused, not waited for; a full one does not hold us up.
     let options = options.write(true).custom_flags(OFlags::NONBLOCK.bits() as i32);
-    options.open(path).map_err(|error| format!("--watchdog-device {}: {error}", path.display()))
+    options.open(path).map_err(|error| not_opened(path, error))
 }
 
 #[cfg(test)]

@@ -55,8 +55,12 @@ impl OperatorDevice for ConsoleDevice {
         };
         let now = Clock::since_boot();
         let message = frame::picture(place as u8, age.map(|age| now - age), payload);
-        let alone = Picture::parse(payload).is_ok_and(|(picture, _)| picture.key || picture.recovers);
-        self.shared.lock().pages.values().for_each(|page| page.picture(place as u8, message.clone(), alone));
+        let decodes_alone = Picture::parse(payload).is_ok_and(|(picture, _)| picture.key || picture.recovers);
+        self.shared
+            .lock()
+            .pages
+            .values()
+            .for_each(|page| page.picture(place as u8, message.clone(), decodes_alone));
     }
     fn limit_bitrate(&mut self, _: Bitrate) {}
     fn poll_message(&mut self, _: Time) -> Option<DeviceMessage> {

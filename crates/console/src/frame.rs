@@ -6,6 +6,7 @@
 //! | 2 button | u8: 0 stop, 1 reset, 2 resume, 3 take control |
 //! | 3 taken | number of the picture channel (u8): a picture was decoded or dropped, the next may come |
 //! | 4 ask | number of the picture channel (u8), then what goes to the encoder |
+//! | 6 network | number of the network (u8), where the gateway offers some |
 //! | 5 ping | up to 16 bytes, which come back |
 //!
 //! | first byte, to the page | then |
@@ -48,6 +49,8 @@ pub enum FromPage {
     Taken(u8),
     /// To the encoder of this channel.
     Ask(u8, Vec<u8>),
+    /// This network, of those that there are.
+    Network(u8),
     /// To be sent back.
     Ping(Vec<u8>),
 }
@@ -80,6 +83,7 @@ impl FromPage {
             (2, [3]) => Self::TakeControl,
             (3, [channel]) => Self::Taken(*channel),
             (4, [channel, ask @ ..]) if ask.len() <= LONGEST => Self::Ask(*channel, ask.to_vec()),
+            (6, [network]) => Self::Network(*network),
             (5, bytes) if bytes.len() == 8 => Self::Ping(bytes.to_vec()),
             _ => return None,
         })

@@ -26,6 +26,7 @@ mod serve;
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Value, json};
@@ -72,6 +73,10 @@ pub struct ConsoleConfig {
     pub pictures: Vec<PictureChannel>,
     /// Somebody gives it [sound](Console::hear).
     pub sound: bool,
+    /// Networks that the page in control may choose from, where they are emulated. The first one is in use.
+    pub networks: Vec<String>,
+    /// Where it is told which of them it chose, by its place.
+    pub choose: Option<SyncSender<usize>>,
 }
 
 /// A gateway. It can be copied; its threads end with the process.
@@ -86,8 +91,8 @@ pub struct Listening {
 }
 
 impl Listening {
-    /// Serves pages, on threads of its own. Those that read from pages outrank the calling one, which is to be the session's: a stop does not
-    /// wait for it.
+    /// Serves pages, on threads of its own. Those that read from pages which know the token outrank the calling one, which is to be the session's: a stop does not
+    /// wait for it. Those that serve anybody else have no priority.
     ///
     /// # Errors
     /// When the system has no thread left.
@@ -101,6 +106,8 @@ struct Shared {
     gate: Gate,
     buttons: Buttons,
     pictures: Vec<PictureChannel>,
+    networks: Vec<String>,
+    choose: Option<SyncSender<usize>>,
     state: Mutex<State>,
 }
 
@@ -108,7 +115,7 @@ struct State {
     seat: Seat,
     next_page: PageId,
     pages: BTreeMap<PageId, Mailbox>,
-    /// Newest line of each kind of [`KEPT`].
+    /// Newest line of each kind of [`KEPT`], and of the network in use.
     kept: BTreeMap<&'static str, Arc<[u8]>>,
     /// A page that looks on may ask for a key picture.
     next_key: Time,
@@ -131,6 +138,7 @@ impl Console {
             "input_lease_ms": lease.as_millis_f64(),
             "pictures": names,
             "sound": config.sound,
+            "networks": config.networks,
         });
         let state = State {
             seat: Seat::new(lease),
@@ -144,6 +152,8 @@ impl Console {
             gate: Gate::new(listener.local_addr()?.port(), config.token),
             buttons,
             pictures: config.pictures,
+            networks: config.networks,
+            choose: config.choose,
             state: Mutex::new(state),
         });
         let console = Self(shared);

@@ -96,11 +96,11 @@ impl Outbox {
         self.sound_dropped
     }
 
-    /// A picture of a channel, which needs the one before it or stands `alone`. All that wait make way for one that does, or where they are too many,
+    /// A picture of a channel, which needs the one before it or `decodes_alone`. All that wait make way for one that does, or where they are too many,
     /// and are counted.
-    pub fn picture(&mut self, channel: u8, message: Arc<[u8]>, alone: bool) {
+    pub fn picture(&mut self, channel: u8, message: Arc<[u8]>, decodes_alone: bool) {
         let Waiting { pictures, dropped, .. } = self.pictures.entry(channel).or_default();
-        if alone || pictures.len() == PICTURES {
+        if decodes_alone || pictures.len() == PICTURES {
             *dropped += pictures.drain(..).count() as u64;
         }
         pictures.push_back(message);
@@ -170,8 +170,8 @@ impl Mailbox {
     }
 
     /// As [`Outbox::picture`].
-    pub fn picture(&self, channel: u8, message: Arc<[u8]>, alone: bool) {
-        self.change(|outbox| outbox.picture(channel, message, alone));
+    pub fn picture(&self, channel: u8, message: Arc<[u8]>, decodes_alone: bool) {
+        self.change(|outbox| outbox.picture(channel, message, decodes_alone));
     }
 
     /// As [`Outbox::sound`].

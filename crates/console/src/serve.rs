@@ -4,12 +4,13 @@ use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::sync_channel;
 
 use serde_json::json;
 use taut_agent::Alarm;
 use taut_core::{Duration, Time};
 use taut_io::device::Pressed;
-use taut_io::{Clock, fall_back, outrank, spawn_unprivileged};
+use taut_io::{Clock, fall_back, outrank, spawn_unprivileged, stand_back};
 use taut_media::picture::Ask;
 use tungstenite::handshake::derive_accept_key;
 use tungstenite::protocol::{Message, Role, WebSocket, WebSocketConfig};
@@ -30,27 +31,43 @@ const CONNECTIONS: usize = 16;
 /// A page that looks on has a key picture so seldom, at most: it costs the others their rate.
 const KEYS: Duration = Duration::from_secs(1);
 
-/// Serves pages. What reads from them outranks the calling thread, which is the session's: who accepts them may ask for that, while the
-/// session may, and they inherit it.
+/// A connection that has shown the token, and what came behind its request.
+struct Page {
+    stream: TcpStream,
+    rest: Vec<u8>,
+}
+
+/// Serves pages. What reads from those that know the token outranks the calling thread, which is the session's, for a stop may come from there: the thread that starts
+/// these asks for that, while the session may, and they inherit it. Whoever else connects is any program of this host, and is served as any other is.
 pub(crate) fn start(listener: TcpListener, shared: Arc<Shared>) -> io::Result<()> {
+    let (known, pages) = sync_channel::<Page>(PAGES);
+    let at_pages = shared.clone();
+    let begin = move || {
+        for Page { stream, rest } in pages {
+            let shared = at_pages.clone();
+            // Where there is no thread left, the page is closed.
+            let converse = move || drop(converse(stream, rest, &shared));
+            let _ = spawn_unprivileged("taut console", || (), converse);
+        }
+    };
+    spawn_unprivileged("taut console", outrank, begin)?;
     let accept = move || {
         let open = Arc::new(AtomicUsize::new(0));
         for stream in listener.incoming().filter_map(Result::ok) {
             if open.load(Ordering::Relaxed) == CONNECTIONS {
                 continue;
             }
-            let (shared, one) = (shared.clone(), Open::new(&open));
-            // Where there is no thread left, the page is closed.
-            let _ = spawn_unprivileged(
-                "taut console",
-                || (),
-                move || {
-                    let _ = serve(stream, &shared, one);
-                },
-            );
+            let (shared, known, one) = (shared.clone(), known.clone(), Open::new(&open));
+            let serve = move || {
+                if let Ok(Some(page)) = serve(stream, &shared) {
+                    let _ = known.try_send(page); // Of more than there may be at a time the last is closed.
+                }
+                drop(one);
+            };
+            let _ = spawn_unprivileged("taut strangers", || (), serve);
         }
     };
-    spawn_unprivileged("taut console", outrank, accept).map(drop)
+    spawn_unprivileged("taut strangers", stand_back, accept).map(drop)
 }
 
 fn std(duration: Duration) -> std::time::Duration {
@@ -73,7 +90,8 @@ impl Drop for Open {
     }
 }
 
-fn serve(mut stream: TcpStream, shared: &Arc<Shared>, unknown: Open) -> io::Result<()> {
+/// Answers what is asked. `Some`: a page asks, and is to be spoken with.
+fn serve(mut stream: TcpStream, shared: &Shared) -> io::Result<Option<Page>> {
     stream.set_nodelay(true)?;
     stream.set_write_timeout(Some(std(PATIENCE)))?;
     let (head, rest) = read_head(&mut stream)?;
@@ -86,18 +104,18 @@ fn serve(mut stream: TcpStream, shared: &Arc<Shared>, unknown: Open) -> io::Resu
                  Sec-WebSocket-Accept: {key}\r\nSec-WebSocket-Protocol: {PROTOCOL}\r\n\r\n"
             )?;
             stream.set_read_timeout(None)?;
-            drop(unknown);
-            converse(stream, rest, shared)
+            return Ok(Some(Page { stream, rest }));
         }
         Ok(Asked::File(path)) => match asset(&path) {
-            Some((kind, body)) => answer(&mut stream, "200 OK", kind, body),
-            None => answer(&mut stream, "404 Not Found", "text/plain", b"there is no such file\n"),
+            Some((kind, body)) => answer(&mut stream, "200 OK", kind, body)?,
+            None => answer(&mut stream, "404 Not Found", "text/plain", b"there is no such file\n")?,
         },
         Err(refused) => {
             let (status, why) = refused.answer();
-            answer(&mut stream, status, "text/plain", format!("{why}\n").as_bytes())
+            answer(&mut stream, status, "text/plain", format!("{why}\n").as_bytes())?;
         }
     }
+    Ok(None)
 }
 
 /// A request up to its empty line, and what came behind it.
@@ -171,7 +189,7 @@ fn converse(stream: TcpStream, rest: Vec<u8>, shared: &Arc<Shared>) -> io::Resul
     let mut reading = WebSocket::from_partially_read(reading, rest, Role::Server, Some(config));
     let sent = mailbox.clone();
     // Pictures go behind the session.
-    spawn_unprivileged("taut console", fall_back, move || write_to(writing, &sent))?;
+    spawn_unprivileged("taut to page", fall_back, move || write_to(writing, &sent))?;
     if let Some(page) = shared.enter(&mailbox) {
         // Whatever ends it, also a message that is none.
         while let Ok(message) = reading.read() {
@@ -272,6 +290,7 @@ impl Shared {
             }
             FromPage::Taken(channel) => mailbox.taken(channel),
             FromPage::Ask(channel, ask) => self.ask(Clock::since_boot(), page, channel, ask),
+            FromPage::Network(network) => self.choose(page, network.into()),
             FromPage::Ping(bytes) => {
                 mailbox.event(frame::pong(&bytes, Clock::since_boot()));
                 let state = self.lock();
@@ -305,6 +324,18 @@ impl Shared {
         if key || state.asks.get(&channel).is_none_or(|waiting| !is_key(waiting)) {
             state.asks.insert(channel, ask);
         }
+    }
+
+    /// All pages are told: what is in between is the session's.
+    fn choose(&self, page: PageId, network: usize) {
+        let (Some(choose), Some(name)) = (&self.choose, self.networks.get(network)) else { return };
+        let mut state = self.lock();
+        if state.seat.holder() != Some(page) || choose.try_send(network).is_err() {
+            return;
+        }
+        let message = frame::event(&json!({ "event": "network", "network": name }).to_string());
+        state.kept.insert("network", message.clone());
+        state.pages.values().for_each(|page| page.event(message.clone()));
     }
 
     fn press(&self, page: PageId, pressed: Pressed) {

@@ -47,6 +47,7 @@
 
 mod buffer;
 mod model;
+mod named;
 mod operator;
 mod place;
 mod player;
@@ -56,6 +57,7 @@ mod vector;
 mod wave;
 mod worth;
 
+pub use named::UnknownLaw;
 pub use operator::{OperatorEnd, OperatorOutput, Port};
 pub use place::{Orientation, Place};
 pub use player::{Player, PlayerCounts};

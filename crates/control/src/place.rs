@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use taut_core::FARTHEST_TURN;
+
 use crate::vector::{Vector, dot, plus, times};
 
 /// What a law couples, by ways from one place to another that are added up as vectors are.
@@ -69,8 +71,7 @@ impl Place for Vector {
 /// by a vector d its energy is no more than ½κ|log + d|², what a spring between points would store: rotations are a space of a curvature that is nowhere below 0
 /// (Toponogov; Milnor, *Curvatures of left invariant metrics on Lie groups*, Advances in Mathematics 21, 1976). So what a law books for the springs of points is enough for those of turns.
 ///
-/// Ends that are half a turn apart see each other the other way round from then on, and a torque between them changes its sign. So nothing leads an arm that is [further](Place::FARTHEST)
-/// than a quarter turn from it ([`RobotEnd::is_near`](crate::RobotEnd::is_near)), and no hand is pulled there.
+/// Nothing leads an arm that is [further from it](FARTHEST_TURN) ([`RobotEnd::is_near`](crate::RobotEnd::is_near)), and no hand is pulled there.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Orientation(pub [f64; 4]);
 
@@ -109,8 +110,7 @@ impl Place for Orientation {
     const ORIGIN: Self = Self([1.0, 0.0, 0.0, 0.0]);
     /// A lever of 10 cm.
     const LEVER_SQUARED: f64 = 0.01;
-    /// A quarter turn: of hand, arm and reference no two are half a turn apart then.
-    const FARTHEST: f64 = std::f64::consts::FRAC_PI_2;
+    const FARTHEST: f64 = FARTHEST_TURN;
 
     fn way_from(&self, there: &Self) -> Vector {
         let Self([w, x, y, z]) = *there;

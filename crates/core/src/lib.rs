@@ -32,6 +32,7 @@ mod rtt;
 mod seed;
 mod time;
 mod transport;
+mod turn;
 mod units;
 
 pub use bucket::LeakyBucket;
@@ -53,4 +54,5 @@ pub use time::{Duration, Time};
 pub use transport::{
     Datagram, Event, Message, Priority, Reliability, SendError, StreamId, Transmit, Transport,
 };
+pub use turn::FARTHEST_TURN;
 pub use units::{Bitrate, Bytes, ParseQuantityError, Probability};

@@ -77,10 +77,10 @@ pub use clock::{Clock, WallTime};
 pub use driver::{Driver, DriverConfig, DriverError, DriverStats, MachineId};
 pub use machine::{Machine, Plain};
 pub use mailbox::{Mailbox, MailboxError, Running};
-pub use port::{DccpPort, Port, PortError, PortStats, UdpPort, UdpPortConfig};
+pub use port::{DccpPort, FloodChange, FloodNote, Port, PortError, PortStats, UdpPort, UdpPortConfig};
 pub use privileges::{CapabilitySet, drop_privileges, hide_memory, spawn_unprivileged};
 #[cfg(feature = "qlog")]
 pub use qlog::{QlogCounts, QlogFolder};
 pub use signals::ignore_signals_of_io;
 pub use state_file::{StateFile, StateFileError, StateWriter};
-pub use thread::{Slice, ThreadOptions, Warning, fall_back, outrank, set_slice};
+pub use thread::{Slice, ThreadOptions, Warning, fall_back, outrank, set_slice, stand_back};

@@ -6,6 +6,7 @@ use taut_agent::{OperatorNote, Progress, Refused, RobotNote};
 use taut_core::{Duration, Time};
 use taut_session::{Answer, ChannelEvent, OperatorEvent, RobotEvent, Status, patience};
 
+use crate::FloodNote;
 use crate::session::PathNote;
 
 /// Something that happened: its name, and what belongs to it.
@@ -57,6 +58,13 @@ pub fn of_path(note: &PathNote) -> Line {
         Some(why) => line.with("why", why.to_string().into()),
         None => line,
     }
+}
+
+/// Strangers flood a socket, or do no more.
+pub fn of_flood(note: &FloodNote) -> Line {
+    let FloodNote { socket, change, peers, dropped } = note;
+    let more = [("state", json!(change.name())), ("peers", json!(peers)), ("dropped", json!(dropped))];
+    Line::new("flood", [("at", json!(socket.to_string()))].into_iter().chain(more))
 }
 
 /// That a channel of this name is open, or why not; `None`: it is about its messages.

@@ -173,12 +173,15 @@ struct Attributes {
 }
 
 fn set_fifo(priority: u8) -> io::Result<()> {
+    set_policy(libc::SCHED_FIFO, priority)
+}
+
+fn set_policy(policy: libc::c_int, priority: u8) -> io::Result<()> {
     let priority = libc::c_int::from(priority);
     // SAFETY: of `struct sched_param` the kernel reads this one number (sched_setscheduler(2)), which lives until the call returns, and
     // nothing else. No crate of this workspace wraps it, and musl's own function refuses.
     #[allow(unsafe_code)]
-    let status =
-        unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, libc::SCHED_FIFO, &raw const priority) };
+    let status = unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, policy, &raw const priority) };
     if status == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
@@ -187,12 +190,16 @@ fn set_fifo(priority: u8) -> io::Result<()> {
 pub fn outrank() {
     let _ = set_current_timer_slack(NonZeroU64::new(1));
     let _ = set_slice(Slice::Short);
-    let mut every = CpuSet::new();
-    (0..CpuSet::MAX_CPU).for_each(|cpu| every.set(cpu));
-    let _ = sched_setaffinity(None, &every);
+    run_anywhere();
     if let Some(priority) = fifo() {
         let _ = set_fifo(priority.saturating_add(1).min(99));
     }
+}
+
+fn run_anywhere() {
+    let mut every = CpuSet::new();
+    (0..CpuSet::MAX_CPU).for_each(|cpu| every.set(cpu));
+    let _ = sched_setaffinity(None, &every);
 }
 
 /// For a thread that one which [outranks](outrank) others has started, and that is not to: one priority below. To have less needs no
@@ -201,6 +208,15 @@ pub fn fall_back() {
     if let Some(priority) = fifo() {
         let _ = set_fifo(priority.saturating_sub(1).max(1));
     }
+}
+
+/// For a thread that serves whoever asks, started by one that must be on time: as any other thread of the system, on every CPU. To have less needs no privilege.
+pub fn stand_back() {
+    if fifo().is_some() {
+        let _ = set_policy(libc::SCHED_OTHER, 0);
+    }
+    let _ = set_slice(Slice::Usual);
+    run_anywhere();
 }
 
 /// The calling thread's priority, where it runs under `SCHED_FIFO`.
@@ -258,7 +274,9 @@ mod tests {
                 let beside = std::thread::spawn(|| {
                     let inherited = fifo();
                     fall_back();
-                    (inherited, fifo())
+                    let below = fifo();
+                    stand_back();
+                    (inherited, below, fifo())
                 });
                 (fifo(), beside.join().expect("nothing panics"))
             };
@@ -266,7 +284,7 @@ mod tests {
         });
         match ranks.join().expect("nothing panics") {
             None => println!("skipped: SCHED_FIFO needs CAP_SYS_NICE"),
-            ranks => assert_eq!(ranks, Some((Some(6), (Some(6), Some(5))))),
+            ranks => assert_eq!(ranks, Some((Some(6), (Some(6), Some(5), None)))),
         }
     }
 

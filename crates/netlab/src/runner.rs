@@ -381,8 +381,8 @@ impl Setup<'_> {
         let (arm, session): (Arm, _) = match self.job {
             Job::Teleop(teleop) => {
                 let arm = SimulatedArm::of_run(teleop, self.seed, SimulatedRobot::REST);
-                let arm: Arm = match teleop.coupling() {
-                    Some(law) => Box::new(settings::coupled_arm(teleop, law, arm, MotionLimits::new())),
+                let arm: Arm = match settings::coupling(teleop) {
+                    Some(coupling) => Box::new(coupling.arm(arm, MotionLimits::new(), teleop.watchdog)),
                     None => Box::new(arm),
                 };
                 (arm, settings::robot(teleop))
@@ -418,8 +418,8 @@ impl Setup<'_> {
             Job::Teleop(teleop) => {
                 let hand = SimulatedHand::of_run(teleop, self.seed).ends_after(Some(self.limit()));
                 let agent = settings::agent(teleop, drain).reports_by_time(PROGRESS);
-                let hand: Hand = match teleop.coupling() {
-                    Some(law) => Box::new(settings::coupled_hand(teleop, law, hand)),
+                let hand: Hand = match settings::coupling(teleop) {
+                    Some(coupling) => Box::new(coupling.hand(hand, teleop.period, settings::most(teleop))),
                     None => Box::new(hand),
                 };
                 (hand, OperateConfig::new(settings::operator(teleop), agent))

@@ -1,5 +1,7 @@
 //! Control laws of a `[teleop]` session.
 
+use std::fmt::Display;
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 use schemars::JsonSchema;
@@ -8,7 +10,7 @@ use taut_control::{Law, Oracle, Tdpa, Wave};
 use taut_core::{Duration, HoldTarget};
 
 use super::channel::{PlayoutBounds, PlayoutSpec};
-use super::teleop::{CodecSpec, Environment, MINUTE, MS, SECOND, Teleop};
+use super::teleop::{CodecSpec, Environment, Teleop};
 use super::validate::{Checked, fault, within};
 
 /// By which rule force and motion of hand and arm follow from each other.
@@ -98,11 +100,7 @@ impl LawSpec {
 
     /// How long what it hears is held where nobody says so.
     pub fn hold(&self) -> HoldTarget {
-        match self {
-            // It needs a constant delay more than a short one.
-            Self::Wave(_) => HoldTarget::Quantile { min: Duration::ZERO, max: MOST_HELD },
-            Self::PositionForce | Self::PositionPosition | Self::Tdpa(_) | Self::Oracle => AS_IT_COMES,
-        }
+        self.law(&Environment::Free).unwrap_or_default().hold()
     }
 
     /// The law, where it is not that of the devices themselves, for an arm that touches this.
@@ -121,10 +119,6 @@ impl LawSpec {
         }
     }
 }
-
-const AS_IT_COMES: HoldTarget = HoldTarget::Fixed(Duration::ZERO);
-/// By waves, where nobody says how long.
-const MOST_HELD: Duration = Duration::from_millis(100);
 
 impl PlayoutSpec {
     /// Of what a control law hears.
@@ -161,19 +155,24 @@ impl FromStr for LawSpec {
     }
 }
 
+fn in_range<T: PartialOrd + Display>(key: String, value: T, range: RangeInclusive<T>) -> Checked {
+    let (low, high) = range.into_inner();
+    within(key, value, low, high)
+}
+
 pub(super) fn check(teleop: &Teleop) -> Checked {
     let key = |name: &str| format!("teleop.law.{name}");
     match teleop.law {
         LawSpec::PositionForce | LawSpec::PositionPosition | LawSpec::Oracle => {}
         LawSpec::Wave(WaveSpec { impedance, filter, correction, reserve }) => {
-            within(key("wave.impedance"), impedance, 0.1, 1000.0)?;
-            within(key("wave.filter"), filter, Duration::ZERO, SECOND)?;
-            within(key("wave.correction"), correction, MS, MINUTE)?;
-            within(key("wave.reserve"), reserve, 0.0, 10.0)?;
+            in_range(key("wave.impedance"), impedance, Wave::IMPEDANCE)?;
+            in_range(key("wave.filter"), filter, Wave::FILTER)?;
+            in_range(key("wave.correction"), correction, Wave::CORRECTION)?;
+            in_range(key("wave.reserve"), reserve, Wave::RESERVE)?;
         }
         LawSpec::Tdpa(TdpaSpec { reserve, correction }) => {
-            within(key("tdpa.reserve"), reserve, 0.0, 10.0)?;
-            within(key("tdpa.correction"), correction, MS, MINUTE)?;
+            in_range(key("tdpa.reserve"), reserve, Tdpa::RESERVE)?;
+            in_range(key("tdpa.correction"), correction, Tdpa::CORRECTION)?;
         }
     }
     if teleop.playout.is_some_and(|playout| !playout.is_possible()) {

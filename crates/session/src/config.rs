@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use taut_core::{Bitrate, Bytes, Duration};
 use taut_wire::omni71::STATE_LEN;
+use taut_wire::session::ControlLaw;
 
 use crate::channel::{Channel, ChannelError, Packing, declare};
 use crate::codec::Codec;
@@ -38,6 +39,13 @@ macro_rules! of_both_ends {
         /// other, and either is told so ([`Incompatible`](crate::OperatorEvent::Incompatible)). Not in `omni71`. Default: no, and what states say of it is not sent.
         pub fn turns(mut self, yes: bool) -> Self {
             self.turns = yes;
+            self
+        }
+
+        /// By which control law this end is coupled: the peer has to be by the same. Two that are not have no session with each other, and either is told so, as of
+        /// [turns](Self::turns). Not in `omni71`. Default: `None`, none that the peer has to have.
+        pub fn control_law(mut self, law: Option<ControlLaw>) -> Self {
+            self.control_law = law;
             self
         }
 
@@ -115,6 +123,7 @@ macro_rules! of_both_ends {
 pub struct OperatorConfig {
     pub(crate) codec: Codec,
     pub(crate) turns: bool,
+    pub(crate) control_law: Option<ControlLaw>,
     pub(crate) sample_length: usize,
     pub(crate) rate: u32,
     pub(crate) least_rate: u32,
@@ -140,6 +149,7 @@ impl Default for OperatorConfig {
         Self {
             codec: Codec::Native,
             turns: false,
+            control_law: None,
             sample_length: STATE_LEN,
             rate: 1000,
             least_rate: 125,
@@ -261,6 +271,7 @@ pub enum Processing {
 pub struct RobotConfig {
     pub(crate) codec: Codec,
     pub(crate) turns: bool,
+    pub(crate) control_law: Option<ControlLaw>,
     pub(crate) sample_length: usize,
     pub(crate) watchdog: Duration,
     pub(crate) max_age: Option<Duration>,
@@ -291,6 +302,7 @@ impl Default for RobotConfig {
         Self {
             codec: Codec::Native,
             turns: false,
+            control_law: None,
             sample_length: STATE_LEN,
             watchdog: MS * 100,
             max_age: None,

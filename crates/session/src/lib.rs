@@ -70,5 +70,6 @@ pub use status::{ClockSummary, Status};
 pub use taut_core::{ClockEstimate, ClockEstimator, Exchange, PeerTime};
 pub use taut_media::{DeadbandConfig, Repair, Scheme, SchemeError, TrendConfig};
 pub use taut_wire::session::{
-    Answer, ChannelKind, Delivery, Direction, Encoding, Limits, RefusalReason, RobotState, StopCause, Verdict,
+    Answer, ChannelKind, ControlLaw, Delivery, Direction, Encoding, LawKind, Limits, RefusalReason,
+    RobotState, StopCause, Verdict,
 };

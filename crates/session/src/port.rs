@@ -191,8 +191,13 @@ impl<T: Transport> Port<T> {
 
     /// Refuses another session, in its name.
     pub(crate) fn refuse(&mut self, now: Time, session: u32, reason: RefusalReason) {
+        self.answer(now, session, &Body::Refusal(reason));
+    }
+
+    /// Says something once in the name of another session.
+    pub(crate) fn answer(&mut self, now: Time, session: u32, body: &Body) {
         let own = std::mem::replace(&mut self.session, session);
-        let _ = self.send(now, &Body::Refusal(reason), Parcel::passing(now, 0));
+        let _ = self.send(now, body, Parcel::passing(now, 0));
         self.session = own;
     }
 

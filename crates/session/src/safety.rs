@@ -15,11 +15,13 @@
 //!
 //! Every change of state, and every emergency stop, begins a new epoch. A reset or a resume names the epoch that it has seen,
 //! and releases nothing else: one that was on its way while the robot stopped once more does nothing.
+//!
+//! Nobody is told of ENABLED before the device has [taken](Safety::taken) it. A resume that it does not take is answered as one that a stop overtook.
 
 use std::collections::BTreeMap;
 
 use taut_core::{Deadline, Duration, Time};
-use taut_wire::session::{Answer, RobotState, StopCause};
+use taut_wire::session::{Answer, RobotState, Status as Report, StopCause};
 
 /// What of a robot's stop has to survive its process: kept in a file beside the robot, and given back to the next life by
 /// [`RobotConfig::latched`](crate::RobotConfig::latched).
@@ -58,6 +60,8 @@ pub(crate) struct Safety {
     known: bool,
     /// The last command obeyed, and the answer to it.
     last: Option<(u64, Answer)>,
+    /// The resume that the device has not taken yet, and how the robot was before.
+    offered: Option<(u64, Report)>,
 }
 
 impl Safety {
@@ -75,6 +79,7 @@ impl Safety {
             held_remotely: latched.is_some_and(|latch| latch.held_remotely),
             known: false,
             last: None,
+            offered: None,
         }
     }
 
@@ -92,6 +97,22 @@ impl Safety {
 
     pub(crate) fn is_enabled(&self) -> bool {
         self.state == RobotState::Enabled
+    }
+
+    /// How the robot is, as the operator is told.
+    pub(crate) fn told(&self) -> Report {
+        let Self { state, cause, epoch, .. } = *self;
+        self.offered.map_or(Report { state, cause, epoch }, |(_, before)| before)
+    }
+
+    /// Does this resume wait for the device?
+    pub(crate) fn is_offered(&self, resume: u64) -> bool {
+        self.offered.is_some_and(|(offered, _)| offered == resume)
+    }
+
+    /// The device moves by the resume that was offered to it; false: there is none (any more).
+    pub(crate) fn taken(&mut self) -> bool {
+        self.offered.take().is_some()
     }
 
     /// What has to survive this process; `None`: nothing is latched.
@@ -233,7 +254,9 @@ impl Safety {
         };
         self.last = Some((command, answer));
         if answer == Answer::Done && !self.is_enabled() {
+            let before = self.told();
             self.enter(RobotState::Enabled);
+            self.offered = Some((command, before));
             self.moved.clear();
             self.resumed = now;
         }
@@ -275,6 +298,11 @@ impl Safety {
     }
 
     fn enter(&mut self, state: RobotState) {
+        if let (Some((resume, _)), Some((last, answer))) = (self.offered.take(), &mut self.last)
+            && resume == *last
+        {
+            *answer = Answer::Superseded;
+        }
         self.state = state;
         self.epoch = self.epoch.wrapping_add(1);
     }
@@ -315,12 +343,32 @@ mod tests {
         let mut safety = connected();
         let seen = safety.epoch();
         safety.resume(at(0), 1, Some(seen));
+        assert!(safety.taken());
         let seen = safety.epoch();
         assert!(safety.check(at(100)));
         assert_eq!(safety.resume(at(101), 1, Some(safety.epoch())), Answer::Done, "a repetition is answered");
         assert!(!safety.is_enabled(), "and does nothing");
         assert_eq!(safety.resume(at(101), 2, Some(seen)), Answer::Superseded);
         assert!(!safety.is_enabled());
+    }
+
+    #[test]
+    fn a_resume_that_the_device_does_not_take_is_told_to_nobody_and_answered_as_one_that_a_stop_overtook() {
+        let mut safety = connected();
+        let before = safety.told();
+        assert_eq!(safety.resume(at(0), 1, Some(before.epoch)), Answer::Done);
+        assert!(safety.is_offered(1) && safety.is_enabled() && safety.told() == before);
+        assert!(safety.pause(StopCause::Device) && !safety.taken());
+        assert_eq!(safety.resume(at(1), 1, Some(before.epoch)), Answer::Superseded, "a copy");
+        let Report { state, cause, epoch } = safety.told();
+        assert_eq!((state, cause), (RobotState::Paused, StopCause::Device));
+        assert_eq!(safety.resume(at(2), 2, Some(epoch)), Answer::Done);
+        assert!(safety.taken() && !safety.is_offered(2) && safety.told().state == RobotState::Enabled);
+        // A stop that overtakes it is answered for itself.
+        assert!(safety.pause(StopCause::Released));
+        assert_eq!(safety.resume(at(3), 3, Some(safety.epoch())), Answer::Done);
+        assert!(safety.stop(4) && !safety.taken());
+        assert_eq!(safety.reset(4, None), Answer::Done, "the stop's own answer");
     }
 
     #[test]

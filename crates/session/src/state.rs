@@ -70,8 +70,8 @@ impl State {
             && energies.into_iter().all(f64::is_finite)
     }
 
-    /// As an end says or takes it whose states say how they turn, or do not.
-    pub(crate) fn of_end(self, turns: bool) -> Self {
+    /// As it is sent and taken where states say how they turn, or do not.
+    pub(crate) fn as_sent(self, turns: bool) -> Self {
         Self { turning: self.turning.filter(|_| turns), ..self }
     }
 

@@ -5,6 +5,7 @@
 mod body;
 mod channel;
 mod common;
+mod coupled;
 mod device;
 mod error;
 mod handle;
@@ -46,3 +47,4 @@ pub use robot::Robot;
 pub use robot::{RobotBuilder, RobotEvent, RobotMachine};
 pub use sampling::{Deadband, Quantity, Sampling};
 pub use status::{ChannelStatus, RobotState, Status, StopCause};
+pub use taut_agent::{Control, ControlError};

@@ -68,6 +68,7 @@ impl Recorded {
         }
         let line = match told {
             Told::Path(path) => Some(lines::of_path(path)),
+            Told::Flood(flood) => Some(lines::of_flood(flood)),
             Told::Note(note) => line(self, note),
         };
         if let (Some(line), Some(recording)) = (line, &self.recording) {

@@ -16,6 +16,7 @@ except ImportError as _error:  # `taut.device` does without the compiled module,
 
 else:
     from ._campaign import Campaign, CampaignResult, campaign
+    from ._control import Control
     from ._ends import Operator, Robot, connect
     from ._lab import Result, plan, recommend, run, simulate
     from ._messages import Array, Event, JointNames, Receiver, Sender
@@ -41,6 +42,7 @@ __all__ = [
     "Array",
     "Campaign",
     "CampaignResult",
+    "Control",
     "EndedError",
     "Error",
     "Event",

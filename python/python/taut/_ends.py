@@ -9,7 +9,8 @@ import weakref
 from types import SimpleNamespace
 from typing import Any, Iterable
 
-from . import _taut
+from . import _control, _taut
+from ._control import Control
 from ._messages import Events, Receiver, Sender
 
 # What is open when the interpreter ends is closed in order: devices are stopped while they can still be called.
@@ -91,6 +92,8 @@ class Robot(_End):
     ``limits`` say what moves it: :class:`Limits` a :class:`State`, and a dictionary of names and :class:`JointLimits` joints in that order. Then
     ``apply`` and ``measure`` have :class:`Joints`, and the operator sends them over the channel of motion ``motion``.
     ``turns=True``: angular velocity and torque of states go both ways; the operator's ``turns`` has to be the same.
+    ``control`` is a :class:`Control`, by which the arm is led, or a law's name; the operator's has to be the same. Then ``apply`` comes once a period, with the law's
+    reference, and ``measure`` has to say velocity and force.
     ``brake`` is what stops the hardware when Python is held up: where to, ``"udp:HOST:PORT"`` or a file, and the bytes that are written.
     ``record`` names a file, ``….mcap``, into which the session is recorded, as ``taut robot --record`` does.
     ``keeps_stops_in`` names the file in which an emergency stop survives the process; ``None`` is for simulations.
@@ -115,6 +118,7 @@ class Robot(_End):
         motion: str = "joints",
         record: str | os.PathLike | None = None,
         turns: bool = False,
+        control: Control | str | None = None,
     ):
         self._inner = _taut.Robot(
             SimpleNamespace(
@@ -131,6 +135,7 @@ class Robot(_End):
                 record=_path(record),
                 hold_to_run=hold_to_run,
                 turns=turns,
+                control=_control.of(control),
                 paths=list(paths),
                 brake=brake,
                 **_split(channels),
@@ -226,10 +231,12 @@ def connect(
     record: str | os.PathLike | None = None,
     turns: bool = False,
     torque_limit: float = 0.5,
+    control: Control | str | None = None,
 ) -> Operator:
     """A session with the robot at ``address``, ``"host:port"``. Waits until there is one, or raises :class:`NotConnectedError`.
     The hand is given ``force_limit`` N at most and, with ``turns``, ``torque_limit`` N·m: angular velocity and torque of states go both ways then,
-    and the robot's ``turns`` has to be the same. ``record`` names the file, ``….mcap``, into which the session is recorded."""
+    and the robot's ``turns`` has to be the same. By ``control``, a :class:`Control` or a law's name, force and motion follow from each other; the robot's has to be the
+    same, and what is sent has to say its velocity. ``record`` names the file, ``….mcap``, into which the session is recorded."""
     return Operator(
         _taut.Operator(
             SimpleNamespace(
@@ -241,6 +248,7 @@ def connect(
                 force_limit=force_limit,
                 torque_limit=torque_limit,
                 turns=turns,
+                control=_control.of(control),
                 transport=transport,
                 keeps_stops_in=_path(keeps_stops_in),
                 record=_path(record),

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any
 
-from . import _taut
+from . import _control, _taut
+from ._control import Control
 
 
 def _changed(settings: Mapping[str, Any] | None) -> list[str]:
@@ -59,6 +60,7 @@ def simulate(
     robot: Any = None,
     operator: Any = None,
     limits: _taut.Limits | None = None,
+    control: Control | str | None = None,
     seed: int = 1,
     settings: Mapping[str, Any] | None = None,
     variant: str | None = None,
@@ -68,7 +70,8 @@ def simulate(
     ``robot`` is what a :class:`Robot` takes, with ``apply``, ``measure`` and ``stop``, and ``limits`` are those of that robot; without them it is
     told whatever comes. ``operator`` is what :meth:`Operator.drive` takes, with ``sample``, ``feel`` and ``lost``, and perhaps ``resumed``. Both
     are called once in each of the scenario's periods, on the thread that calls this, in virtual time: :func:`monotonic` tells it. What they
-    raise ends the run and is raised here. The same arguments and devices that do the same give the same result, to the byte.
+    raise ends the run and is raised here. By ``control``, as of :class:`Robot` and :func:`connect`, both ends are coupled in place of the scenario's law, which goes by the
+    simulated arm's controller. The same arguments and devices that do the same give the same result, to the byte.
     """
     asked = SimpleNamespace(
         scenario=os.fspath(scenario),
@@ -78,6 +81,7 @@ def simulate(
         robot=robot,
         operator=operator,
         limits=limits,
+        control=_control.of(control),
     )
     return Result(json.loads(_taut.run(asked)))
 

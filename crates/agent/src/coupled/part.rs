@@ -8,6 +8,8 @@ use taut_core::{Duration, Time};
 use taut_session::motion::{self, Guard, Motion};
 use taut_session::{MotionLimits, State, Turning};
 
+use crate::DeviceFailure;
+
 /// Of a state: of points or of turns.
 pub(super) trait Part: Place {
     /// Of places as single numbers tell them.
@@ -131,12 +133,10 @@ impl<P: Part> Led<P> {
     }
 
     /// One period passes. `None`: nothing is measured; an error: why the arm is to stop.
-    pub(super) fn lead(&mut self, now: Time) -> Option<Result<RobotOutput<P>, &'static str>> {
+    pub(super) fn lead(&mut self, now: Time) -> Option<Result<RobotOutput<P>, DeviceFailure>> {
         let measured = self.measured?;
         if !self.end.is_near(&measured.arm.position) {
-            return Some(Err(
-                "hand and arm are more than a quarter turn apart: turn the hand to how the arm is turned, then resume",
-            ));
+            return Some(Err(DeviceFailure::TurnedApart));
         }
         let Self { end, guard, .. } = self;
         guard.measure(now, &told(&measured.arm));
@@ -145,7 +145,9 @@ impl<P: Part> Led<P> {
             allowed = bound(guard, now, asked);
             allowed
         });
-        let Some(output) = output else { return Some(Err("what it measures is no finite number")) };
+        let Some(output) = output else {
+            return Some(Err(DeviceFailure::Stopped("what it measures is no finite number".to_owned())));
+        };
         let is_counted = end.leads() && end.law().is_passive();
         self.lasts = is_counted.then(|| lasts(output.reserve, &output.port()));
         if !end.leads() {

@@ -3,7 +3,7 @@ use taut_core::Bitrate;
 use taut_session::LimitPolicy;
 
 use super::*;
-use crate::DeviceMessage;
+use crate::{DeviceMessage, Grip, Rate, RateInput, Relative};
 
 pub(super) const MS: Duration = Duration::from_millis(1);
 pub(super) const SERVO: Servo = Servo { stiffness: 3_000.0, damping: 45.0 };
@@ -78,6 +78,8 @@ pub(super) struct Held {
     pub(super) state: Option<State>,
     phase: f32,
     pub(super) felt: f32,
+    /// Where it was told that the robot is, along x.
+    at: f32,
 }
 
 impl OperatorDevice for Held {
@@ -89,7 +91,7 @@ impl OperatorDevice for Held {
     }
     fn resumed(&mut self) {}
     fn feel(&mut self, _: Time, state: &State) {
-        self.felt = state.force[0];
+        (self.felt, self.at) = (state.force[0], state.position[0]);
     }
     fn lost(&mut self) {
         self.felt = 0.0;
@@ -268,6 +270,56 @@ fn a_hand_that_reads_no_number_is_let_go_of() {
     assert!(hand.device.felt.abs() < 1e-9);
     hand.device.state = Some(State { velocity: [1.0, 0.0, 0.0], ..State::at(Time::ZERO) });
     assert!(hand.sample(Time::ZERO).unwrap().state.is_finite(), "the books are as before");
+}
+
+/// Keys that are held.
+struct Keys;
+
+impl RateInput for Keys {
+    fn grip(&mut self) -> Grip {
+        Grip::Held(Rate { linear: [0.1, 0.0, 0.0], ..Rate::default() })
+    }
+}
+
+#[test]
+fn what_moves_relative_to_the_robot_begins_where_that_is_by_every_law() {
+    for law in Law::all() {
+        let mut hand = CoupledHand::new(Relative::new(Keys, Priority::Normal), law, SERVO, MS, 20.0);
+        hand.resumed();
+        for ms in 0..20 {
+            let waits = hand.sample(Time::ZERO + MS * ms).unwrap();
+            assert_eq!(waits.reading, 0, "{law:?}: nobody knows where the robot is");
+        }
+        let robot = State { position: [0.3, 0.0, 0.1], energy: Some(0.0), ..State::at(Time::ZERO + MS * 20) };
+        hand.feel(Time::ZERO + MS * 20, &robot);
+        let began = (20..25).map(|ms| hand.sample(Time::ZERO + MS * ms).unwrap()).last().unwrap();
+        let [x, _, z] = began.state.position;
+        assert!(began.reading > 0 && (x - 0.3).abs() < 0.001 && (z - 0.1).abs() < 1e-6, "{law:?}: {began:?}");
+        hand.lost();
+        let moved = hand.sample(Time::ZERO + MS * 30).unwrap().state.position[0];
+        assert!((moved - 0.3).abs() < 0.002, "{law:?}: what is gripped goes on");
+    }
+}
+
+#[test]
+fn a_hand_is_told_where_the_robot_is_and_pushed_with_what_the_law_says() {
+    for law in passive() {
+        let mut hand = CoupledHand::new(Held::default(), law, SERVO, MS, 20.0);
+        hand.device.state = Some(State { velocity: [0.1, 0.0, 0.0], ..State::at(Time::ZERO) });
+        let heard = State {
+            position: [0.4, 0.0, 0.0],
+            force: [-1.0, 0.0, 0.0],
+            energy: Some(1.0),
+            ..State::at(Time::ZERO)
+        };
+        hand.feel(Time::ZERO, &heard);
+        (0..5).for_each(|_| _ = hand.sample(Time::ZERO).unwrap());
+        assert!(
+            (hand.device.at - 0.4).abs() < 1e-6 && hand.device.felt < -0.1,
+            "{law:?}: {}",
+            hand.device.felt
+        );
+    }
 }
 
 /// Back and forth through both ends for so many periods, the hand moving by sines; the longest way and the largest change of force in one.

@@ -16,8 +16,15 @@ const BUSY: Duration = Duration::from_millis(2_500);
 pub(super) struct Connecting {
     link: Link,
     was_connected: bool,
-    /// The robot answered, and no session with it can be.
-    refused: Option<Trouble>,
+    /// What answered is such that no session with it can be, and the robot itself has said nothing since.
+    refused: Option<Refusal>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Refusal {
+    why: Trouble,
+    first: Time,
+    last: Time,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,17 +73,23 @@ impl Connecting {
     /// The transport has ended.
     pub(super) fn closed(&mut self, now: Time) {
         self.link = match self.link {
-            Link::Up => Link::Trying { since: now, closed: true },
+            Link::Up => {
+                self.refused = None;
+                Link::Trying { since: now, closed: true }
+            }
             Link::Trying { since, .. } => Link::Trying { since, closed: true },
             other => other,
         };
     }
 
-    /// What answers is such that there will be no session, whatever is tried. Where there is one it was somebody else.
-    pub(super) fn refused(&mut self, why: Trouble) {
-        if self.link != Link::Up {
-            self.refused.get_or_insert(why);
+    /// What answers is such that there will be no session, whatever is tried. Is that news? Where there is one, it may be somebody else who says so: it is final when that goes
+    /// on for as long as anything is tried, and the robot itself is not heard.
+    pub(super) fn refused(&mut self, now: Time, why: Trouble) -> bool {
+        match &mut self.refused {
+            Some(refusal) => refusal.last = now,
+            None => self.refused = Some(Refusal { why, first: now, last: now }),
         }
+        self.refused.as_ref().is_some_and(|refusal| refusal.first == now)
     }
 
     /// Did the robot answer so?
@@ -86,7 +99,7 @@ impl Connecting {
 
     /// Why there is no session: what the robot said, or else this.
     pub(super) fn why(&self, trouble: Trouble) -> Trouble {
-        self.refused.clone().unwrap_or(trouble)
+        self.refused.as_ref().map_or(trouble, |refusal| refusal.why.clone())
     }
 
     /// A new transport tries.
@@ -101,12 +114,24 @@ impl Connecting {
         self.link = Link::Over;
     }
 
-    /// What is to be done by `now`, with such a trouble.
-    pub(super) fn poll(&mut self, now: Time, trouble: impl FnOnce() -> Trouble) -> Option<Step> {
+    /// What is to be done by `now`, with such a trouble, about a robot that was `heard` last then.
+    pub(super) fn poll(
+        &mut self,
+        now: Time,
+        heard: Option<Time>,
+        trouble: impl FnOnce() -> Trouble,
+    ) -> Option<Step> {
+        self.refused.take_if(|refusal| heard.is_some_and(|heard| heard > refusal.first));
         let (since, gives_up) = match self.link {
-            Link::Up | Link::Over => return None,
+            Link::Over => return None,
+            Link::Up => {
+                let Refusal { first, last, .. } = self.refused.as_ref()?;
+                if *last < *first + PATIENCE {
+                    return None;
+                }
+                (now, true)
+            }
             Link::Trying { since, closed } => {
-                // Where there was a session it may be somebody else who answers: that is tried for as long as anything.
                 let gives_up = self.refused.is_some() && !self.was_connected
                     || is_final(&trouble(), self.was_connected, now.saturating_since(since), closed);
                 if closed {
@@ -164,7 +189,7 @@ mod tests {
     }
 
     fn poll(connecting: &mut Connecting, ms: u64, trouble: &Trouble) -> Option<Step> {
-        connecting.poll(at(ms), || trouble.clone())
+        connecting.poll(at(ms), None, || trouble.clone())
     }
 
     #[test]
@@ -238,7 +263,7 @@ mod tests {
     fn a_robot_with_which_no_session_can_be_is_asked_no_more_but_what_a_stranger_says_ends_none() {
         let why = || Trouble::Ended("another version".to_owned());
         let mut connecting = Connecting::new(at(0));
-        connecting.refused(why());
+        assert!(connecting.refused(at(0), why()));
         assert_eq!(
             poll(&mut connecting, 20, &Trouble::NoAnswer),
             Some(Step::GiveUp { was_connected: false })
@@ -246,9 +271,38 @@ mod tests {
         assert_eq!(connecting.why(Trouble::NoAnswer), why());
         let mut connecting = Connecting::new(at(0));
         connecting.connected();
-        connecting.refused(why());
+        connecting.refused(at(50), why());
         connecting.closed(at(100));
         assert_eq!(poll(&mut connecting, 100, &Trouble::Unreachable), None);
         assert_eq!(connecting.why(Trouble::Unreachable), Trouble::Unreachable);
+    }
+
+    #[test]
+    fn a_session_ends_when_what_answers_cannot_have_one_for_as_long_as_anything_is_tried_and_the_robot_is_silent()
+     {
+        let why = || Trouble::Ended("another version".to_owned());
+        // A stranger says so once a second; `heard`: the robot, every so often.
+        let ends = |words: u64, heard: Option<u64>| {
+            let mut connecting = Connecting::new(at(0));
+            connecting.connected();
+            (1..20_000).find(|ms| {
+                if ms % 1_000 == 0 && ms / 1_000 <= words {
+                    assert_eq!(
+                        connecting.refused(at(*ms), why()),
+                        *ms == 1_000 || heard.is_some(),
+                        "told once"
+                    );
+                }
+                let heard = heard.map(|every| at(ms / every * every));
+                connecting.poll(at(*ms), heard, || Trouble::NoAnswer).is_some()
+            })
+        };
+        assert_eq!(ends(100, None), Some(6_000));
+        assert_eq!(
+            ends(1, None),
+            None,
+            "one word of a stranger ends nothing, however long the robot is silent"
+        );
+        assert_eq!(ends(100, Some(900)), None, "the robot itself goes on");
     }
 }

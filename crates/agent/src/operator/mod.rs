@@ -251,7 +251,7 @@ impl<T: Conversation, D: OperatorDevice> Operator<T, D> {
         }
         let state = sample.state;
         let state = State { created: now, enabling: self.is_held(now, state.enabling), ..state };
-        let state = self.session.told(state);
+        let state = self.session.as_sent(state);
         // Why one is refused is in the counters.
         let taken = self.session.send_state(now, state);
         self.eye.show(now, Observed::Made(&state, taken));
@@ -333,7 +333,12 @@ impl<T: Conversation, D: OperatorDevice> Operator<T, D> {
             OperatorEvent::EmergencyStopped { kept, .. } => self.keep(!kept),
             OperatorEvent::WasReset => self.keep(false),
             OperatorEvent::FeedbackLost => self.let_go(),
-            OperatorEvent::Incompatible(error) => self.connecting.refused(Trouble::Ended(error.to_string())),
+            // Told once.
+            OperatorEvent::Incompatible(ref error)
+                if !self.connecting.refused(now, Trouble::Ended(error.to_string())) =>
+            {
+                return None;
+            }
             OperatorEvent::Channel(ChannelEvent::Opened { .. }) => {
                 self.next_exchange.get_or_insert(now);
             }
@@ -403,7 +408,7 @@ impl<T: Conversation, D: OperatorDevice> Operator<T, D> {
     /// Is there a session, or still one to be had?
     fn poll_link(&mut self, now: Time) -> Option<OperatorNote> {
         let transport = self.session.transport().inner();
-        match self.connecting.poll(now, || transport.trouble())? {
+        match self.connecting.poll(now, self.session.heard(), || transport.trouble())? {
             Step::Reconnect => Some(OperatorNote::Reconnect),
             Step::GiveUp { was_connected } => {
                 let trouble = self.connecting.why(transport.trouble());

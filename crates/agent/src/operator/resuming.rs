@@ -62,11 +62,13 @@ impl Resuming {
         }
     }
 
-    /// Is it time to resume a robot that is so? After an emergency stop only a person does, and where a hand turned away, who sees which way round it is turned.
+    /// Is it time to resume a robot that is so? After an emergency stop only a person does, and where a hand turned away, who sees which way round it is turned. A device that
+    /// did not take a resume may take one when nobody expects it.
     pub(super) fn is_due(&mut self, now: Time, state: RobotState, cause: StopCause) -> bool {
         let due = self.at.take_if(|at| now >= *at).is_some();
         let asks_a_person = cause.is_emergency() || cause == StopCause::TurnedApart;
-        due && !self.pressed && state != RobotState::Fault && !asks_a_person
+        let refuses = cause == StopCause::Device && self.policy != ResumePolicy::Always;
+        due && !self.pressed && state != RobotState::Fault && !asks_a_person && !refuses
     }
 
     /// It was not possible at present.

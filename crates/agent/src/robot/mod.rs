@@ -67,7 +67,7 @@ pub struct Robot<T, P: RobotDevice> {
 const MOST_STEPS: u32 = 100;
 
 /// Is it worth telling? A change of less than a thirty-second is not.
-fn differs(rate: Option<Bitrate>, told: Option<Bitrate>) -> bool {
+fn is_news(rate: Option<Bitrate>, told: Option<Bitrate>) -> bool {
     match (rate, told) {
         (Some(rate), Some(told)) => rate.as_bps().abs_diff(told.as_bps()) > told.as_bps() / 32,
         (rate, told) => rate != told,
@@ -219,7 +219,7 @@ impl<T: Conversation, P: RobotDevice> Robot<T, P> {
         self.next_step += period * (behind + 1);
         self.session.miss(behind);
         if let Some(mut measured) = newest {
-            measured.state = self.session.told(measured.state);
+            measured.state = self.session.as_sent(measured.state);
             self.report.measured(&measured);
             self.eye.show(now, Observed::Measured(&measured));
             let state = measured.state;
@@ -236,7 +236,7 @@ impl<T: Conversation, P: RobotDevice> Robot<T, P> {
         if let Some(rate) = rate {
             self.device.0.limit_bitrate(rate);
         }
-        if differs(rate, self.told_rate) {
+        if is_news(rate, self.told_rate) {
             self.told_rate = rate;
             self.notes.push_back(RobotNote::Bitrate(rate));
         }
@@ -262,11 +262,12 @@ impl<T: Conversation, P: RobotDevice> Robot<T, P> {
     }
 
     fn device_failed(&mut self, now: Time, failure: DeviceFailure) {
-        if failure == DeviceFailure::Overdue {
-            self.session.stop(now, StopCause::Watchdog);
+        let cause = failure.cause();
+        let moved = self.session.stop(now, cause);
+        // The stop says it.
+        if cause != StopCause::Device {
             return;
         }
-        let moved = self.session.stop(now, StopCause::Device);
         let kind = std::mem::discriminant(&failure);
         let known = self.failed.as_ref().is_some_and(|known| std::mem::discriminant(known) == kind);
         // One that stopped because the session did has not failed.
@@ -284,6 +285,7 @@ impl<T: Conversation, P: RobotDevice> Robot<T, P> {
         match lasting.map_or_else(|| self.device.0.enable(), Err) {
             Ok(()) => {
                 self.failed = None;
+                self.session.enabled(now);
                 true
             }
             Err(failure) => {

@@ -3,7 +3,7 @@
 use taut_agent::{
     Alarm, DeviceFailure, OperatorCommand, OperatorNote, ResumePolicy, RobotCommand, RobotNote, Trouble,
 };
-use taut_session::{RobotEvent, RobotState, StopCause};
+use taut_session::{Answer, OperatorEvent, RobotEvent, RobotState, StopCause};
 
 use crate::world::{MS, World};
 
@@ -143,6 +143,48 @@ fn a_device_that_cannot_move_does_not_and_says_why() {
     assert!(
         world.robot_told.iter().any(|note| matches!(note, RobotNote::DeviceFailed(DeviceFailure::Ended(_))))
     );
+}
+
+#[test]
+fn an_operator_is_told_that_a_robot_moves_when_its_device_does_and_of_no_resume_that_it_did_not_take() {
+    let moves = |note: &OperatorNote| {
+        let moves = [
+            OperatorEvent::Resumed,
+            OperatorEvent::Robot { state: RobotState::Enabled, cause: StopCause::Device },
+        ];
+        matches!(note, OperatorNote::Event(event) if moves.contains(event))
+    };
+    let refused = |note: &OperatorNote| {
+        matches!(
+            note,
+            OperatorNote::Event(OperatorEvent::ResumeRefused { answer: Some(Answer::Superseded), .. })
+        )
+    };
+    let mut world = World::new(ResumePolicy::Start);
+    world.arm.with(|arm| arm.refuses = Some(DeviceFailure::NotTaken));
+    world.run(1_000);
+    assert_eq!((world.count(moves), world.count(refused)), (0, 1), "{:?}", world.told);
+    assert_eq!(world.operator.session().robot(), (RobotState::Paused, StopCause::Device));
+    // It may move by now, and nobody expects that before a person resumes it.
+    world.arm.with(|arm| arm.refuses = None);
+    world.run(1_000);
+    assert!(world.arm.with(|arm| !arm.enabled));
+    world.operator.handle_command(world.now, OperatorCommand::Resume);
+    world.run(100);
+    assert!(world.arm.with(|arm| arm.enabled));
+    assert_eq!((world.count(moves), world.count(refused)), (2, 1), "{:?}", world.told);
+}
+
+#[test]
+fn an_arm_whose_law_stops_it_for_hand_and_arm_are_apart_stops_as_its_session_does_for_that() {
+    let mut world = World::moving(ResumePolicy::Always);
+    world.arm.with(|arm| arm.fails = Some(DeviceFailure::TurnedApart));
+    world.run(500);
+    let stands = (RobotState::Paused, StopCause::TurnedApart);
+    assert_eq!((world.robot.session().state(), world.robot.session().cause()), stands);
+    assert_eq!(world.operator.session().robot(), stands, "the operator knows, and asks a person");
+    let failures = world.robot_told.iter().filter(|note| matches!(note, RobotNote::DeviceFailed(_)));
+    assert_eq!(failures.count(), 0, "it is not the device's fault");
 }
 
 #[test]

@@ -1,8 +1,10 @@
 //! Connecting, losing the link, and beginning anew, in virtual time.
 
-use taut_agent::{EndedBy, OperatorCommand, OperatorNote, ResumePolicy, RobotNote, Trouble};
-use taut_core::Time;
-use taut_session::OperatorEvent;
+use taut_agent::{
+    EndedBy, OperatorCommand, OperatorNote, OperatorSettings, ResumePolicy, RobotNote, Trouble,
+};
+use taut_core::{Datagram, Ecn, PathId, Time};
+use taut_session::{OperatorConfig, OperatorEvent, RobotConfig};
 
 use crate::world::{MS, World, at};
 
@@ -99,4 +101,48 @@ fn a_robot_asks_for_what_waits_for_the_next_operator_and_serves_it() {
     world.hand = next.hand;
     world.run(500);
     assert!(world.arm.with(|arm| arm.enabled), "the next one moves it");
+}
+
+#[test]
+fn an_operator_ends_whose_robot_begins_anew_with_the_other_setting_of_turns() {
+    for turns in [true, false] {
+        let mut world = World::of(
+            OperatorSettings::new(MS).resumes(ResumePolicy::Start),
+            OperatorConfig::new().turns(turns),
+            RobotConfig::new().turns(turns),
+        );
+        world.run(300);
+        assert!(world.arm.with(|arm| arm.applied > 100), "{:?}", world.told);
+        let began = world.now;
+        // It was started anew, and nobody says goodbye over this transport.
+        let other = OperatorSettings::new(MS);
+        world.robot = World::of(other, OperatorConfig::new(), RobotConfig::new().turns(!turns)).robot;
+        world.run(10_000);
+        let incompatible =
+            |note: &OperatorNote| matches!(note, OperatorNote::Event(OperatorEvent::Incompatible(_)));
+        assert_eq!(world.count(incompatible), 1, "told once: {:?}", world.told);
+        let (when, why) = ended(&world).expect("it ends");
+        assert!((MS * 5_000..MS * 7_500).contains(&(when - began)), "{}", when - began);
+        let says = "have both ends do so (`turns`), or neither";
+        assert!(matches!(&why, EndedBy::Lost(Trouble::Ended(why)) if why.contains(says)), "{why:?}");
+    }
+}
+
+#[test]
+fn an_operator_ends_whose_robot_begins_anew_as_one_of_another_version() {
+    let mut world = World::moving(ResumePolicy::Start);
+    for _ in 0..10 {
+        // It answers so to whatever comes.
+        world.cut = true;
+        world.run(1_000);
+        let input =
+            Datagram { path: PathId(0), ecn: Ecn::NotCapable, data: b"ts\x09\x03\0\0\0\x01", padding: 0 };
+        world.operator.handle_input(world.now, input);
+        world.settle();
+    }
+    let (_, why) = ended(&world).expect("it ends");
+    assert!(
+        matches!(&why, EndedBy::Lost(Trouble::Ended(why)) if why.contains("speaks version 9")),
+        "{why:?}"
+    );
 }

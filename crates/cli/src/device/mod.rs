@@ -97,7 +97,28 @@ impl Moved {
         Seen::new(matches!(self, Self::Simulated(Simulated(environment)) if environment.surface().is_some()))
     }
 
-    /// Starts it with its limits and channels; a simulated one `turns` what it moves along x otherwise. A real device, and a program that may be one, is not moved without limits.
+    /// Is it known here what it is and what its controllers do? A program may be anything.
+    pub(crate) const fn is_simulated_here(&self) -> bool {
+        matches!(self, Self::Simulated(_))
+    }
+
+    /// Before it is started. A program may be a real device, which is not moved without limits; channels of motion have limits of their own.
+    ///
+    /// # Errors
+    /// One line: which limit is missing, or which channel nobody moves by.
+    pub(crate) fn check(&self, limits: &DeviceLimits, channels: &Channels) -> Result<(), String> {
+        match (self, &channels.motion()[..]) {
+            (Self::Simulated(_), [first, ..]) => Err(format!(
+                "--channels: {first:?} is motion, and the simulated robot is moved by states alone; name a device of \
+                 your own, --robot exec:PROGRAM, or leave the channel out"
+            )),
+            (Self::Process(_), []) => all_there(limits),
+            _ => Ok(()),
+        }
+    }
+
+    /// Starts it with its limits and channels, [checked](Self::check); a simulated one `turns` what it moves along x otherwise. A device that says, once it is there, that it is
+    /// moved by states although there are channels of motion needs limits as well.
     ///
     /// # Errors
     /// One line: which limit is missing or cannot be kept, or why the device did not start.
@@ -111,19 +132,9 @@ impl Moved {
         let (mut drops, mut by_states) = (None, true);
         let (device, name): (Box<dyn Stoppable + Send>, _) = match self {
             Self::Simulated(simulated) => {
-                if let [first, ..] = channels.motion()[..] {
-                    return Err(format!(
-                        "--channels: {first:?} is motion, and the simulated robot is moved by states alone; name a device of \
-                         your own, --robot exec:PROGRAM, or leave the channel out"
-                    ));
-                }
                 (Box::new(InProcess::new(simulated.start(turns))), simulated.name())
             }
             Self::Process(program) => {
-                // Channels of motion have limits of their own.
-                if channels.motion().is_empty() {
-                    all_there(&limits)?;
-                }
                 let device = ProcessDevice::start(program.words(), limits, &channels.lines());
                 let device = device.map_err(|error| error.to_string())?;
                 by_states = !device.is_moved_by_channels();
@@ -210,7 +221,7 @@ mod tests {
     fn what_is_not_simulated_here_names_the_limits_that_it_lacks() {
         let device: Moved = "exec:exit 1".parse().unwrap();
         let some = DeviceLimits { velocity: Some(0.5), ..DeviceLimits::default() };
-        let error = device.start(some, &Channels::default(), Seen::default(), false).err().unwrap();
+        let error = device.check(&some, &Channels::default()).unwrap_err();
         assert!(error.ends_with("--position-limit, --force-limit are missing"), "{error}");
         assert!("exec:".parse::<Moved>().is_err() && "arm".parse::<Moved>().is_err());
     }

@@ -1,12 +1,14 @@
 //! Where a device says that its hand is, for whoever draws it.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use taut_agent::{DeviceFailure, Measured, RobotDevice, SetPoint};
 use taut_core::Duration;
 use taut_io::device::{Stoppable, Stopper};
 use taut_session::motion::Motion;
 use taut_session::{ChannelId, StopCause};
+
+use crate::host::lock;
 
 /// The newest place of a hand, m, and the force on it, N.
 #[derive(Clone, Debug, Default)]
@@ -26,7 +28,7 @@ impl Seen {
     }
 
     pub(crate) fn newest(&self) -> ([f32; 3], f32) {
-        *self.newest.lock().unwrap_or_else(PoisonError::into_inner)
+        *lock(&self.newest)
     }
 }
 

@@ -364,6 +364,7 @@ impl Arguments {
             .feedback_force(self.force_limit)
             .feedback_torque(self.law.hand_torque())
             .turns(self.law.turns())
+            .control_law(self.law.told())
             .order(order);
         let session = self.channels()?.for_operator(session)?;
         let agent = OperatorSettings::new(self.period()).resumes(match self.resume {
@@ -444,11 +445,13 @@ pub(crate) fn operator(arguments: &Arguments) -> Ended {
 
 /// A session with its input, or what steers it.
 pub(crate) fn run(arguments: &Arguments, steered: Option<Steered>) -> Ended {
+    let _folder = arguments.part.folder()?;
     let clock = Clock::start();
     arguments.log.start(arguments.json, clock)?;
     last_stop::end_on_panic();
     let security = arguments.security()?;
     let own = security.fingerprint();
+    arguments.law.check(arguments.codec.codec)?;
     let is_filled = steered.is_none() && arguments.fills_terminal();
     let config = arguments.config(own.as_ref(), is_filled || steered.is_some())?;
     let (opened, page, hear) = match steered {
@@ -457,7 +460,6 @@ pub(crate) fn run(arguments: &Arguments, steered: Option<Steered>) -> Ended {
             (Opened { device, lines: None, drops: None, buttons }, Some((place, (serve, show))), Some(hear))
         }
     };
-    arguments.law.check(arguments.codec.codec)?;
     let Opened { device, lines: taker, drops, buttons: pressed } = opened;
     let device = arguments.law.hand(device, arguments.period());
     let (place, page) = page.unzip();
@@ -489,7 +491,7 @@ pub(crate) fn run(arguments: &Arguments, steered: Option<Steered>) -> Ended {
         None => config,
     };
     let (recording, mut events, declared) = (recorded.clone(), Output::new(true), channels.clone());
-    let signals = Arc::new(OnSignal::before(arguments.part)?);
+    let signals = Arc::new(OnSignal::before(&arguments.part)?);
     let signalled = Arc::clone(&signals);
     let work = move |begun: Begun<Remote<Machine>>, notes: SyncSender<(Time, Note)>| {
         let driver = Driver::new(driver_config)?.with_clock(clock);
@@ -516,6 +518,7 @@ pub(crate) fn run(arguments: &Arguments, steered: Option<Steered>) -> Ended {
             {
                 let mut line = || match &note {
                     Told::Path(path) => Some(paths::line(at, path)),
+                    Told::Flood(flood) => Some(paths::flood_line(at, flood)),
                     Told::Note(OperatorNote::Event(OperatorEvent::Channel(event))) => {
                         channels.line(at, event)
                     }
@@ -628,6 +631,11 @@ fn lines(
         let note = match told {
             Told::Path(path) => {
                 paths::tell(at, &path, arguments.json);
+                continue;
+            }
+            Told::Flood(flood) => {
+                paths::tell_flood(at, &flood, arguments.json);
+                metrics.iter().for_each(|(metrics, _)| metrics.flood(&flood));
                 continue;
             }
             Told::Note(note) => note,

@@ -1,7 +1,7 @@
 //! What an operator's session prints: text, or JSON Lines.
 
 use serde_json::json;
-use taut_agent::{OperatorNote, Progress, Standing};
+use taut_agent::{OperatorNote, Progress, RoundTrips, Standing};
 use taut_core::{Duration, Time};
 use taut_io::lines::{self, Line};
 use taut_session::{Answer, LatencySummary, OperatorEvent, RefusalReason, RobotState, StopCause, patience};
@@ -44,7 +44,10 @@ impl Output {
             at,
             match note {
                 OperatorNote::Progress(progress) => {
-                    let recent = recent::as_json(&self.recent.of(&progress.status));
+                    let mut recent = recent::as_json(&self.recent.of(&progress.status));
+                    let RoundTrips { count, mean_ms, max_ms } = progress.round_trips;
+                    recent["round_trip_mean_ms"] = json!((count > 0).then_some(mean_ms));
+                    recent["round_trip_max_ms"] = json!((count > 0).then_some(max_ms));
                     with_choices(line, progress).with("recent", recent)
                 }
                 _ => line,

@@ -12,6 +12,7 @@ use ratatui::text::{Line, Span, Text};
 use ratatui::widgets::{Axis, Block, Chart, Dataset, GraphType, Paragraph};
 use taut_agent::{OperatorCommand, OperatorNote, Progress, RoundTrips, Standing};
 use taut_core::{Duration, PathEstimate, PathId, Time, printable};
+use taut_io::FloodChange;
 use taut_io::session::{PathNote, Told};
 use taut_session::{LatencySummary, OperatorEvent, RobotState, Status, StopCause};
 
@@ -109,6 +110,8 @@ impl View {
         match told {
             Told::Note(note) => self.note(at, note),
             Told::Path(note) => self.place(at, &note),
+            Told::Flood(note) if note.change != FloodChange::GoesOn => self.say(at, note.to_string()),
+            Told::Flood(_) => {}
         }
     }
 

@@ -1,7 +1,7 @@
 //! The end of a probe that measures, as an operator's device that reads nothing.
 
 use std::sync::mpsc::Sender;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use taut_agent::{DeviceMessage, OperatorDevice, Sample};
 use taut_core::{Bitrate, Duration, Time};
@@ -13,6 +13,7 @@ use super::ends::{
     THERE, TRAIN_MESSAGE, WARM_UP, Watch, counted, message, trains_take,
 };
 use super::receipts;
+use crate::host::lock;
 
 /// They have to be there so long after they were due.
 const RECEIPTS_LATE: Duration = Duration::from_secs(10);
@@ -76,7 +77,7 @@ impl Asking {
                 (LEFT, told + RECEIPTS_LATE)
             }
         };
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = lock(&self.seen);
         seen.is_silent |= now.saturating_since(heard) > silence;
         if now > end || seen.is_silent || seen.is_busy || seen.is_told() {
             let _ = self.over.send(()); // It may have ended already.
@@ -121,7 +122,7 @@ impl OperatorDevice for Asking {
         let Some(head) = Head::parse(payload).filter(|head| head.probe == self.probe) else { return };
         self.heard = Some(self.watch.clock.now());
         let seen = Arc::clone(&self.seen);
-        let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = lock(&seen);
         if channel == RECEIVED {
             return self.receipts(&mut seen, payload);
         }
@@ -155,7 +156,7 @@ impl OperatorDevice for Asking {
         self.end(now);
         let measured = self.measured_at();
         let is_over = measured.is_some_and(|measured| made >= measured);
-        let told = self.seen.lock().unwrap_or_else(PoisonError::into_inner).told as u32;
+        let told = lock(&self.seen).told as u32;
         let head = |number| Head {
             probe: self.probe,
             number,

@@ -65,12 +65,14 @@ impl Port {
         let until = Clock::since_boot() + patience;
         let mut answers = Vec::new();
         loop {
-            answers.extend(std::iter::from_fn(|| self.reader.pop()));
+            // Before it is looked at what has come: where this thread was held up, all of that is there by now.
             let left = until.saturating_since(Clock::since_boot());
-            if answers.len() >= count || left.is_zero() || !self.wait(PollFlags::IN, left)? {
+            self.take()?;
+            answers.extend(std::iter::from_fn(|| self.reader.pop()));
+            if answers.len() >= count || left.is_zero() {
                 return Ok(answers);
             }
-            self.take()?;
+            self.wait(PollFlags::IN, left)?;
         }
     }
 

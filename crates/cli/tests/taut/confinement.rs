@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io;
+use std::io::{self, Write as _};
 use std::net::TcpStream;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
@@ -277,14 +277,27 @@ fn what_reads_a_stop_from_a_page_outranks_its_session() {
         return println!("skipped: SCHED_FIFO needs CAP_SYS_NICE");
     }
     let host = url.trim_start_matches("http://").split('/').next().unwrap();
-    let has = loop {
-        // Its thread waits for what it asks, for a second at most.
-        let _page = TcpStream::connect(host).unwrap();
+    let token = url.split('#').nth(1).unwrap();
+    let request = format!(
+        "GET /session HTTP/1.1\r\nHost: {host}\r\nOrigin: http://{host}\r\nSec-WebSocket-Key: a\r\n\
+         Sec-WebSocket-Version: 13\r\nSec-WebSocket-Protocol: taut.console.1, {token}\r\n\r\n"
+    );
+    let with_a_stranger = |_| {
+        let _stranger = TcpStream::connect(host).unwrap();
         let has = priorities(console.pid());
-        if has["taut console"].len() > 1 {
-            break has;
-        }
+        (has["taut strangers"].len() > 1).then_some(has)
     };
+    let has = (0..100_000).find_map(with_a_stranger).expect("a thread reads from the stranger");
+    assert!(has["taut strangers"].iter().all(|priority| *priority == 0), "{has:?}");
+    assert_eq!(has["taut console"], [8], "nobody is there who knows the token: {has:?}");
+    let with_a_page = |_| {
+        // Its thread waits for what it asks, for a second at most.
+        let mut page = TcpStream::connect(host).unwrap();
+        page.write_all(request.as_bytes()).unwrap();
+        let has = priorities(console.pid());
+        (has["taut console"].len() > 1).then_some(has)
+    };
+    let has = (0..100_000).find_map(with_a_page).expect("a thread reads from the page");
     assert_eq!(has["taut session"], [7], "{has:?}");
     assert!(has["taut console"].iter().all(|priority| *priority == 8), "{has:?}");
 }

@@ -382,6 +382,23 @@ fn a_command_is_not_moved_without_limits_and_the_simulated_robot_says_that_it_ha
         assert_eq!(ended.status, 2, "{ended:?}");
         assert!(ended.err.contains(told), "{ended:?}");
     }
+    for (arguments, told) in [
+        ("--turns", "without --angular-velocity-limit and --torque-limit"),
+        ("--turns --angular-velocity-limit 1 --torque-limit 1", "say what that does, --servo"),
+        ("--turns --angular-velocity-limit 1 --torque-limit 1 --servo 3000,45", "--turning-servo"),
+        ("--law wave", "say what that does, --servo"),
+        ("--state /dev/null/state", "--state: "),
+        ("--record nowhere/session.mcap", "--record nowhere/session.mcap: "),
+        ("--view 0.0.0.0:0", "add --view-anywhere"),
+        ("--watchdog-device nowhere", "--watchdog-device nowhere: "),
+    ] {
+        let mut command = world.command(&format!(
+            "robot --listen 127.0.0.1:0 --transport udp --plaintext {LIMITS} {arguments} --robot"
+        ));
+        let ended = crate::world::ended(command.arg("exec:touch started").output().unwrap());
+        assert_eq!(ended.status, 2, "{arguments}: {ended:?}");
+        assert!(ended.err.contains(told), "{arguments}: {ended:?}");
+    }
     assert!(!world.path("started").exists(), "nothing was started");
     world.write("plain", "not a program");
     for (device, told) in [

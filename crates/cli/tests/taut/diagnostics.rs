@@ -1,6 +1,8 @@
 //! What a person who debugs a session asks for.
 
 use std::io::{Read, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::Value;
 
@@ -163,4 +165,43 @@ fn the_newest_report_is_told_over_http_to_prometheus_and_as_json() {
     let taken =
         world.taut(&format!("robot --listen 127.0.0.1:0 --transport udp --plaintext --metrics {at_robot}"));
     assert!(taken.status == 2 && taken.err.contains("--metrics"), "{taken:?}");
+}
+
+#[test]
+fn a_flood_of_strangers_is_told_as_it_begins_goes_on_and_ends_with_what_it_lost() {
+    let _beside = beside_others();
+    let world = World::new("flood-told");
+    let at = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let robot = format!(
+        "robot --listen 127.0.0.1:0 --transport udp --plaintext --watchdog 2s --every 50ms --json --metrics {at}"
+    );
+    let mut robot = Running::start(world.command(&robot));
+    let address = robot.wait_for("listening")["address"].as_str().unwrap().to_owned();
+    let operator = format!("operator --connect {address} --transport udp --plaintext --resume start --json");
+    let _operator = Running::start(world.command(&operator));
+    robot.wait_for("enabled");
+    let floods = Arc::new(AtomicBool::new(true));
+    let goes_on = floods.clone();
+    let to = address.clone();
+    let stranger = std::thread::spawn(move || {
+        let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        while goes_on.load(Ordering::Relaxed) {
+            (0..100).for_each(|_| _ = socket.send_to(&[7; 40], &to));
+            std::thread::park_timeout(std::time::Duration::from_millis(1));
+        }
+    });
+    let mut told =
+        |state: &str| robot.find(|line| line["event"] == "flood" && line["state"] == state).unwrap();
+    let began = told("began");
+    assert_eq!((&began["peers"], &began["at"]), (&Value::from(1), &Value::from(address.as_str())), "{began}");
+    let so_far = told("goes_on")["dropped"].as_u64().unwrap();
+    floods.store(false, Ordering::Relaxed);
+    stranger.join().unwrap();
+    let in_all = told("ended")["dropped"].as_u64().unwrap();
+    assert!(so_far > 1_000 && in_all >= so_far, "{so_far} of {in_all}");
+    let counted = format!("\ntaut_socket_dropped{{cause=\"flood\"}} {in_all}\n");
+    assert!((0..200).any(|_| {
+        std::thread::park_timeout(std::time::Duration::from_millis(10));
+        get(&at, "/metrics").contains(&counted)
+    }));
 }

@@ -88,12 +88,30 @@ fn ends_of_which_one_turns_say_what_to_do_at_once() {
 }
 
 #[test]
-fn ends_of_different_laws_do_not_move_together() {
-    let (operator, most, said) =
-        felt(&World::new("law-apart"), "--law wave", "--resume start", "robot_force_n");
-    assert!(said.contains("both ends need the same"), "{said}");
-    assert_eq!(operator["status"]["cause"], "device", "{operator}");
-    assert!(most.abs() < 1e-9, "it touched something");
+fn ends_of_different_laws_or_servos_have_no_session_and_both_say_so() {
+    let _beside = beside_one();
+    let world = World::new("laws-apart");
+    let pairs = [
+        ("--law wave", "--law tdpa", "`wave` with a servo of 3000 N/m"),
+        ("--law tdpa", "", "none that it has to say"),
+        ("", "--law position_position", "`position_position`"),
+        ("--law tdpa --servo 2000,45", "--law tdpa", "2000 N/m"),
+    ];
+    for (robot, operator, says) in pairs {
+        let mut robot = Running::start(world.command(&format!(
+            "robot --listen 127.0.0.1:0 --plaintext --transport udp --state kept --robot sim:wall {robot} --json"
+        )));
+        let address = robot.wait_for("listening")["address"].as_str().unwrap().to_owned();
+        let ended = world.taut(&format!(
+            "operator --connect {address} --plaintext --transport udp --state asked --resume start --messages 10 {operator}"
+        ));
+        let what = "give both the same control law";
+        assert!(ended.status != 0 && ended.err.contains(what) && ended.err.contains(says), "{ended:?}");
+        let told = robot.wait_for("incompatible")["error"].as_str().unwrap().to_owned();
+        assert!(told.contains(what) && told.contains(says), "{told}");
+        signal(robot.pid(), "-TERM");
+        assert_eq!(robot.wait_for("summary")["status"]["delivered"], 0);
+    }
 }
 
 #[test]
@@ -108,6 +126,20 @@ fn what_does_not_go_with_a_law_is_refused_with_what_to_do() {
     assert!(refused("--law waves").contains("position_force, position_position, wave, tdpa"));
     assert!(refused("--law wave --codec omni71").contains("leave out --codec"));
     assert!(refused("--law wave --servo 3000").contains("write 3000,45"));
+    for (servo, why) in [
+        ("--servo 0.001,0.001", "0.001 is not 10 to 100000 N/m: what is softer gives way by 10 cm to 1 N"),
+        ("--servo 1000000,45", "1000000 is not 10 to 100000 N/m"),
+        ("--servo 3000,0.001", "0.001 is not 3 to 3000 N·s/m: with this stiffness"),
+        ("--servo 3000,inf", "inf is not 3 to 3000 N·s/m"),
+        ("--servo nan,45", "NaN is not 10 to 100000 N/m"),
+        (
+            "--turns --turning-servo 0.001,0.001",
+            "0.001 is not 0.1 to 1000 N·m/rad: what is softer gives way by 10 rad",
+        ),
+        ("--turns --turning-servo 30", "write 30,0.45"),
+    ] {
+        assert!(refused(servo).contains(why), "{servo}: {}", refused(servo));
+    }
     assert!(refused("--law oracle").contains("known in simulation alone"));
     assert!(refused("--law tdpa --hand-force 0").contains("0.001 to 1000 N"));
     assert!(refused("--turns --hand-torque 0").contains("0.0001 to 100 N·m"));

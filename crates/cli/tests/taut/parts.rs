@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use crate::devices::has_python;
@@ -71,20 +72,29 @@ fn each_key_of_the_terminal_that_ends_a_demonstration_ends_all_of_it_in_order_an
 #[test]
 fn the_parts_of_a_demonstration_that_is_killed_stop_the_arm_and_end_by_themselves() {
     let _beside = beside_one();
-    let world = World::new("parts-killed");
-    let mut command = world.command("demo --network wifi --script --json");
-    command.env("TMPDIR", world.path(""));
-    let mut demo = Running::start(command);
-    assert!(demo.find(|line| line["standing"] == "MOVING").is_some());
-    let parts = children(demo.pid());
-    assert_eq!(parts.len(), 2, "a robot and an operator");
-    demo.kill();
-    let ended: Vec<bool> = parts.into_iter().map(ends).collect();
-    assert_eq!(ended, [true, true], "processes of it go on");
-    let [folder] = &folders(&world)[..] else { panic!("where did the robot keep its stops?") };
-    let kept = String::from_utf8(world.read(&format!("{folder}/robot.state"))).unwrap();
-    // What does not end in order leaves a latched stop.
-    assert!(kept.contains("life ended\nlatch none"), "{kept}");
+    for looks_on in [true, false] {
+        let world = World::new(&format!("parts-killed-{looks_on}"));
+        let mut command = world.command("demo --network wifi --script --json");
+        command.env("TMPDIR", world.path(""));
+        let mut demo = Running::start(command);
+        assert!(demo.find(|line| line["standing"] == "MOVING").is_some());
+        let parts = children(demo.pid());
+        assert_eq!(parts.len(), 2, "a robot and an operator");
+        let [folder] = &folders(&world)[..] else { panic!("where does the robot keep its stops?") };
+        // Whoever uses it keeps it.
+        let used = looks_on.then(|| std::fs::File::open(world.path(folder)).unwrap());
+        used.iter().for_each(|used| flock(used, FlockOperation::LockShared).unwrap());
+        demo.kill();
+        let ended: Vec<bool> = parts.into_iter().map(ends).collect();
+        assert_eq!(ended, [true, true], "processes of it go on");
+        if looks_on {
+            let kept = String::from_utf8(world.read(&format!("{folder}/robot.state"))).unwrap();
+            // What does not end in order leaves a latched stop.
+            assert!(kept.contains("life ended\nlatch none"), "{kept}");
+        } else {
+            assert_eq!(folders(&world), Vec::<String>::new(), "the last part removes it");
+        }
+    }
 }
 
 /// A process, by a handle that stays its own.

@@ -109,10 +109,18 @@ impl Shared {
                 Err(error) => panic!("{error}"),
             }
             while bytes.len() > 4 && bytes.len() >= 4 + usize::from(bytes[3]) {
-                let packet: Vec<u8> = bytes.drain(..4 + usize::from(bytes[3])).collect();
+                let length = 4 + usize::from(bytes[3]);
+                let packet = &bytes[..length];
                 assert_eq!(packet[..3], [0xff, 0xff, 0xfe], "{packet:02x?}");
                 let sum = packet[2..].iter().fold(0, |sum: u8, byte| sum.wrapping_add(*byte));
-                assert_eq!(sum, 0xff, "the checksum of {packet:02x?}");
+                if sum != 0xff {
+                    // Servos pass over a packet that was broken off, where the line took no more of it in time.
+                    let next = packet[3..].windows(3).position(|head| head == [0xff, 0xff, 0xfe]);
+                    let next = next.unwrap_or_else(|| panic!("the checksum of {packet:02x?}"));
+                    drop(bytes.drain(..3 + next));
+                    continue;
+                }
+                let packet: Vec<u8> = bytes.drain(..length).collect();
                 let answers = self.obey(packet[4], &packet[5..packet.len() - 1]);
                 self.answer(&mut line, &answers);
             }
@@ -170,7 +178,7 @@ impl Shared {
     }
 }
 
-/// A robot, and how its operators are started.
+/// A robot, and how its operators are started: where the machine is so busy that five answers in a row are late the arm stops, and goes on.
 struct Site {
     world: World,
     robot: Running,
@@ -190,7 +198,7 @@ impl Site {
         )));
         let listening = robot.wait_for("listening");
         let connect = format!(
-            "operator --connect {} --robot-id {robot_id} --transport udp --identity one --channels channels.toml --resume start \
+            "operator --connect {} --robot-id {robot_id} --transport udp --identity one --channels channels.toml --resume always \
              --json",
             listening["address"].as_str().unwrap()
         );
@@ -238,7 +246,7 @@ fn an_arm_is_moved_to_its_goal_tells_where_it_is_and_holds_when_its_operator_is_
     let _beside = beside_one();
     let bus = Bus::new(2_048.0);
     let mut site = Site::new("moves", &bus);
-    assert!(bus.servo(1).holds && bus.servo(6).torque_limit == 500, "{:?}", bus.servo(6));
+    bus.until(|servos| servos[0].holds && servos[5].torque_limit == 500);
     let (mut operator, mover) = site.moved();
     bus.until(are_there);
     let told = |line: &Value| {
@@ -250,8 +258,7 @@ fn an_arm_is_moved_to_its_goal_tells_where_it_is_and_holds_when_its_operator_is_
     drop(mover);
     operator.child.kill().unwrap();
     site.robot.wait_for("stopped");
-    let held = bus.servo(3);
-    assert!(held.holds && (held.goal - held.position).abs() < 2.0, "{held:?}");
+    bus.until(|servos| servos[2].holds && (servos[2].goal - servos[2].position).abs() < 2.0);
     assert_eq!(site.robot.end("-TERM").0, 0);
     assert!(bus.servo(3).holds, "it does not fall");
 }
@@ -273,10 +280,10 @@ fn whatever_is_wrong_with_its_bus_stops_the_robot_and_is_named() {
         }
         let mut seen = Vec::new();
         let (mut stopped, mut named) = (false, false);
-        while !(stopped && named) {
+        while !stopped {
             let line = site.robot.find(|_| true).unwrap_or_else(|| panic!("{fault}: {seen:.2000?}"));
-            stopped |= line["event"] == "stopped" && line["why"] == "device";
-            named |= line.to_string().contains(says);
+            named |= line["event"] == "device_failed" && line.to_string().contains(says);
+            stopped = named && line["event"] == "stopped" && line["why"] == "device";
             seen.extend((line["event"] != "status").then(|| line.to_string()));
         }
     }
@@ -309,7 +316,8 @@ fn what_is_no_arm_is_refused_with_what_to_do() {
     let bus = Bus::new(2_048.0);
     bus.shared.silent.store(4, Ordering::Relaxed);
     let err = start(&bus.path, "--channels channels.toml");
-    assert!(err.contains("no answer of servo 4") && err.contains("power"), "{err}");
+    let missing = err.split("no answer of servo ").nth(1).and_then(|rest| rest.split(" at ").next());
+    assert!(missing.is_some_and(|servos| servos.contains('4')) && err.contains("power"), "{err}");
     bus.shared.silent.store(0, Ordering::Relaxed);
     let limits = "--position-limit=-1,-1,-1,1,1,1 --velocity-limit 5 --force-limit 20";
     let err = start(&bus.path, limits);

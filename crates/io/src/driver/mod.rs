@@ -19,7 +19,7 @@ use self::poller::{Interest, Poller, Ready};
 use self::slot::Slot;
 use crate::mailbox::{self, Inbox, Mailbox, Running};
 use crate::port::ReceiveBuffers;
-use crate::{Clock, Machine, Port, PortError, PortStats, UdpPort};
+use crate::{Clock, FloodNote, Machine, Port, PortError, PortStats, UdpPort};
 
 pub use self::config::DriverConfig;
 
@@ -279,6 +279,11 @@ impl<M: Machine> Driver<M> {
     /// What went through a machine's port.
     pub fn port_stats(&self, id: MachineId) -> Option<PortStats> {
         self.slots.get(id.0)?.as_ref().map(|slot| slot.port.stats())
+    }
+
+    /// What is to be told of a flood at a machine's port, after each turn.
+    pub fn poll_flood(&mut self, id: MachineId) -> Option<FloodNote> {
+        self.slots.get_mut(id.0)?.as_mut()?.port.poll_flood()
     }
 
     /// Where a path of a machine's port leads, for as long as the port remembers.

@@ -1,6 +1,8 @@
 //! Who floods a socket does not fill its buffer: while that goes on, few datagrams of strangers come so far.
 
+use std::fmt;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::os::fd::AsRawFd;
 
 use nix::libc;
 use socket2::{SockFilter, SockRef};
@@ -9,6 +11,8 @@ use taut_core::{Duration, Time};
 /// The guard of one socket. While strangers flood it, all that comes from those whom the machine knows to be its peers passes, and of anything else one
 /// datagram in [`SHARE`]: little beside what peers say, and enough to hear one whose address has changed. The kernel decides, by a filter
 /// (`SO_ATTACH_FILTER`, socket(7)), before it puts a datagram into the buffer that all share. Where it takes none, nothing is guarded.
+///
+/// What the kernel dropped it counts for each socket (`SO_MEMINFO`), whether the filter did it or the buffer was full.
 #[derive(Debug, Default)]
 pub(super) struct Guard {
     /// Datagrams of strangers that came in this period.
@@ -16,6 +20,86 @@ pub(super) struct Guard {
     ends: Time,
     /// Those who pass; empty: everybody does, and there is no filter.
     known: Vec<SocketAddr>,
+    /// The kernel's count, as it was last looked at; it begins with the socket's.
+    dropped: u32,
+    /// Of this flood.
+    flooded: u64,
+    /// Not told yet.
+    note: Option<FloodNote>,
+    next_note: Time,
+}
+
+/// Strangers flood a socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FloodNote {
+    /// Where it is reached.
+    pub socket: SocketAddr,
+    /// Since what was told before.
+    pub change: FloodChange,
+    /// Those of whom everything passes, while it goes on.
+    pub peers: usize,
+    /// Datagrams that the kernel has dropped there since this flood was noticed: of strangers, and of anybody where the buffer was full all the same.
+    pub dropped: u64,
+}
+
+/// What there is to tell about a flood.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FloodChange {
+    /// It was noticed: of strangers one datagram in 16 passes from now on.
+    Began,
+    /// It goes on, and others are the peers.
+    Peers,
+    /// It goes on; told once a second, for the count.
+    GoesOn,
+    /// It is over, or nobody is left whom the others could crowd out: everybody passes.
+    Ended,
+}
+
+impl FloodChange {
+    /// As it is written: `began`, `peers`, `goes_on` or `ended`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Began => "began",
+            Self::Peers => "peers",
+            Self::GoesOn => "goes_on",
+            Self::Ended => "ended",
+        }
+    }
+}
+
+impl fmt::Display for FloodNote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { socket, peers, dropped, .. } = self;
+        match self.change {
+            FloodChange::Began => {
+                write!(
+                    f,
+                    "strangers flood {socket}: {peers} peers pass, and of anybody else one datagram in {SHARE}"
+                )
+            }
+            FloodChange::Peers => {
+                write!(
+                    f,
+                    "strangers flood {socket} still, and its peers changed: {peers} pass now; {dropped} datagrams dropped so far"
+                )
+            }
+            FloodChange::GoesOn => {
+                write!(f, "strangers flood {socket} still: {dropped} datagrams dropped so far")
+            }
+            FloodChange::Ended => {
+                write!(f, "the flood of {socket} is over: everybody passes; {dropped} datagrams were dropped")
+            }
+        }
+    }
+}
+
+/// What a look finds that the kernel dropped since the last one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct KernelDrops {
+    /// While strangers were kept out.
+    pub(super) flooded: u64,
+    /// While everybody passed: the buffer was full.
+    pub(super) full: u64,
 }
 
 /// So long they are counted.
@@ -27,33 +111,64 @@ const CALM: u64 = 125;
 const SHARE: u32 = 16;
 /// With more peers than that there is no filter.
 const MOST_KNOWN: usize = 8;
+/// How often the count of a flood is told while it goes on.
+const NOTES: Duration = Duration::from_secs(1);
 
 impl Guard {
     pub(super) fn heard(&mut self, strangers: u64) {
         self.strangers += strangers;
     }
 
-    /// Once a period: is it a flood? `known` are the peers that have come here.
-    pub(super) fn look(&mut self, now: Time, socket: &UdpSocket, known: impl FnOnce() -> Vec<SocketAddr>) {
+    /// What is to be told, once.
+    pub(super) fn poll_note(&mut self) -> Option<FloodNote> {
+        self.note.take()
+    }
+
+    /// Once a period: is it a flood? `known` are the peers that have come here. What the kernel dropped since the last time.
+    pub(super) fn look(
+        &mut self,
+        now: Time,
+        socket: &UdpSocket,
+        known: impl FnOnce() -> Vec<SocketAddr>,
+    ) -> KernelDrops {
         if now < self.ends {
-            return;
+            return KernelDrops::default();
         }
-        let is_on = !self.known.is_empty();
-        let (each, limit) = if is_on { (SHARE.into(), CALM) } else { (1, FLOOD) };
-        let strangers = std::mem::take(&mut self.strangers) * each;
         self.ends = now + PERIOD;
-        let mut known = if strangers >= limit { known() } else { Vec::new() };
+        let drops = self.count(socket);
+        let strangers = std::mem::take(&mut self.strangers);
+        if let Some(change) = self.decide(strangers, socket, known) {
+            self.tell(now, socket, change);
+        }
+        drops
+    }
+
+    fn count(&mut self, socket: &UdpSocket) -> KernelDrops {
+        let all = kernel_drops(socket).unwrap_or(self.dropped);
+        // It wraps, as the kernel's does.
+        let new = all.wrapping_sub(std::mem::replace(&mut self.dropped, all)).into();
+        if self.known.is_empty() {
+            return KernelDrops { full: new, flooded: 0 };
+        }
+        self.flooded += new;
+        KernelDrops { full: 0, flooded: new }
+    }
+
+    fn decide(
+        &mut self,
+        strangers: u64,
+        socket: &UdpSocket,
+        known: impl FnOnce() -> Vec<SocketAddr>,
+    ) -> Option<FloodChange> {
+        let was_on = !self.known.is_empty();
+        let (each, limit) = if was_on { (SHARE.into(), CALM) } else { (1, FLOOD) };
+        let mut known = if strangers * each >= limit { known() } else { Vec::new() };
         if known.len() > MOST_KNOWN {
             known.clear();
         }
         if known == self.known {
-            return;
+            return was_on.then_some(FloodChange::GoesOn);
         }
-        tracing::info!(
-            strangers,
-            peers = known.len(),
-            "strangers flood a socket, or do no more: who passes while they do is set anew"
-        );
         let socket = SockRef::from(socket);
         // Where another one is not taken, the one before goes as well.
         if known.is_empty() || socket.attach_filter(&filter(&known)).is_err() {
@@ -61,7 +176,48 @@ impl Guard {
             known.clear();
         }
         self.known = known;
+        match (was_on, self.known.is_empty()) {
+            (false, false) => {
+                self.flooded = 0;
+                Some(FloodChange::Began)
+            }
+            (true, false) => Some(FloodChange::Peers),
+            (true, true) => Some(FloodChange::Ended),
+            (false, true) => None,
+        }
     }
+
+    fn tell(&mut self, now: Time, socket: &UdpSocket, change: FloodChange) {
+        if change == FloodChange::GoesOn && now < self.next_note {
+            return;
+        }
+        let (peers, dropped) = (self.known.len(), self.flooded);
+        match change {
+            FloodChange::Began => {
+                tracing::info!(peers, "strangers flood a socket: few of them pass from now on")
+            }
+            FloodChange::Peers => tracing::info!(peers, dropped, "the peers of a flooded socket are others"),
+            FloodChange::GoesOn => tracing::debug!(dropped, "strangers flood a socket still"),
+            FloodChange::Ended => tracing::info!(dropped, "the flood of a socket is over: everybody passes"),
+        }
+        self.next_note = now + NOTES;
+        self.note = socket.local_addr().ok().map(|socket| FloodNote { socket, change, peers, dropped });
+    }
+}
+
+/// How many datagrams the kernel has dropped at this socket since it was made, modulo 2³².
+fn kernel_drops(socket: &UdpSocket) -> Option<u32> {
+    /// `SK_MEMINFO_DROPS` of linux/sock_diag.h, the last of as many.
+    const DROPS: usize = 8;
+    let mut info = [0u32; DROPS + 1];
+    let mut length = size_of_val(&info) as libc::socklen_t;
+    // SAFETY: the call writes at most `length` bytes to `info`, which has as many and lives until it returns. No crate of this workspace wraps it.
+    #[allow(unsafe_code)]
+    let status = unsafe {
+        let to = info.as_mut_ptr().cast();
+        libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_MEMINFO, to, &raw mut length)
+    };
+    (status == 0 && length as usize == size_of_val(&info)).then_some(info[DROPS])
 }
 
 const ALL: u32 = u32::MAX;
@@ -149,23 +305,58 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_begins_a_filter_and_its_end_takes_it_away() {
+    fn a_flood_begins_a_filter_and_its_end_takes_it_away_and_what_was_dropped_is_told() {
         let (socket, peer, stranger) =
             (guarded("127.0.0.1:0"), guarded("127.0.0.1:0"), guarded("127.0.0.1:0"));
         let known = || vec![peer.local_addr().unwrap()];
         let (mut guard, mut now) = (Guard::default(), Time::ZERO);
+        // What passes after a look, which tells what was dropped before it, and how it was told.
         let mut look = |strangers, known: Vec<SocketAddr>| {
             now += PERIOD;
             guard.heard(strangers);
-            guard.look(now, &socket, || known);
-            passes(&stranger, &socket, 1_600)
+            let drops = guard.look(now, &socket, || known);
+            let note = guard.poll_note();
+            let told = note.map(|note| (note.change, note.peers, note.dropped));
+            assert!(note.is_none_or(|note| note.socket == socket.local_addr().unwrap()));
+            (passes(&stranger, &socket, 1_600), drops, told)
         };
-        assert_eq!(look(FLOOD - 1, known()), 1_600, "no flood");
-        assert_eq!(look(FLOOD, Vec::new()), 1_600, "nobody is there who could be kept out");
-        assert!(look(FLOOD, known()) < 300);
-        assert!(look(FLOOD / u64::from(SHARE), known()) < 300, "few come, of many");
-        assert_eq!(look(FLOOD, Vec::new()), 1_600, "the peer is gone: anybody may be the next");
-        assert!(look(FLOOD, known()) < 300);
-        assert_eq!(look(CALM / u64::from(SHARE), known()), 1_600, "it is over");
+        let none = KernelDrops::default();
+        let flooded = |passed: u32| KernelDrops { flooded: u64::from(1_600 - passed), full: 0 };
+        assert_eq!(look(FLOOD - 1, known()), (1_600, none, None), "no flood");
+        assert_eq!(look(FLOOD, Vec::new()), (1_600, none, None), "nobody is there who could be kept out");
+        let (first, drops, told) = look(FLOOD, known());
+        assert!(first < 300 && drops == none, "{first}");
+        assert_eq!(told, Some((FloodChange::Began, 1, 0)));
+        let (second, drops, told) = look(FLOOD / u64::from(SHARE), known());
+        assert!(second < 300, "few come, of many");
+        assert_eq!((drops, told), (flooded(first), None), "not once a period");
+        let both = flooded(first).flooded + flooded(second).flooded;
+        let (passed, drops, told) = look(FLOOD, Vec::new());
+        assert_eq!((passed, drops), (1_600, flooded(second)), "the peer is gone: anybody may be the next");
+        assert_eq!(told, Some((FloodChange::Ended, 0, both)));
+        let (third, ..) = look(FLOOD, known());
+        let other = vec![known()[0], stranger.local_addr().unwrap()];
+        let (passed, _, told) = look(FLOOD, other.clone());
+        assert_eq!(
+            (passed, told),
+            (1_600, Some((FloodChange::Peers, 2, flooded(third).flooded))),
+            "it is one of them"
+        );
+        let told: Vec<_> =
+            (0..21).filter_map(|_| look(FLOOD, other.clone()).2).map(|(change, ..)| change).collect();
+        assert_eq!(told, [FloodChange::GoesOn; 2], "once a second");
+        assert!(look(FLOOD, known()).0 < 300);
+        assert_eq!(look(CALM / u64::from(SHARE), known()).0, 1_600, "it is over");
+    }
+
+    #[test]
+    fn a_buffer_that_was_full_counts_as_that() {
+        let (socket, stranger) = (guarded("127.0.0.1:0"), guarded("127.0.0.1:0"));
+        let mut guard = Guard::default();
+        // Nobody reads.
+        (0..2_000).for_each(|_| _ = stranger.send_to(&[7; 1_000], socket.local_addr().unwrap()).unwrap());
+        let drops = guard.look(Time::ZERO + PERIOD, &socket, Vec::new);
+        assert!(drops.full > 500 && drops.flooded == 0, "{drops:?}");
+        assert_eq!(guard.look(Time::ZERO + PERIOD * 2, &socket, Vec::new), KernelDrops::default());
     }
 }

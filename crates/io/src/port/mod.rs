@@ -14,6 +14,7 @@ use taut_core::{Datagram, Ecn, Origin, PathId, Time, Transmit};
 use crate::Clock;
 
 pub use self::dccp::DccpPort;
+pub use self::guard::{FloodChange, FloodNote};
 pub use self::udp::{UdpPort, UdpPortConfig};
 
 /// What a machine's datagrams leave and arrive through.
@@ -56,6 +57,10 @@ pub struct PortStats {
     pub paths_reused: u64,
     /// Datagrams that a machine wanted to send on a path that does not exist, or has no socket just now.
     pub no_path: u64,
+    /// Datagrams that the kernel dropped while strangers flooded a socket: theirs, and anybody's where the buffer was full all the same.
+    pub flooded: u64,
+    /// Datagrams that the kernel dropped otherwise: its buffer was full.
+    pub buffer_full: u64,
     /// Datagrams that are not of the protocol, or not for this port number (raw sockets see those of others).
     pub not_ours: u64,
 }
@@ -195,6 +200,14 @@ impl Port {
     pub(crate) fn guard(&mut self, now: Time, uses: &dyn Fn(PathId) -> bool) {
         if let Self::Udp(port) = self {
             port.guard(now, uses);
+        }
+    }
+
+    /// What is to be told of a flood.
+    pub(crate) fn poll_flood(&mut self) -> Option<FloodNote> {
+        match self {
+            Self::Udp(port) => port.poll_flood(),
+            Self::Dccp(_) | Self::Descriptor(_) => None,
         }
     }
 

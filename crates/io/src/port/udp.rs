@@ -9,7 +9,7 @@ use quinn_udp::RecvMeta;
 use taut_core::{Duration, Ecn, PathHeard, PathId, PathTable, Time, Transmit};
 
 use super::socket::Socket;
-use super::{Blocked, PortError, PortStats, ReceiveBuffers, Received};
+use super::{Blocked, FloodNote, PortError, PortStats, ReceiveBuffers, Received};
 use crate::{Clock, WallTime};
 
 /// How a [`UdpPort`] uses its sockets.
@@ -318,9 +318,15 @@ impl UdpPort {
     pub(crate) fn guard(&mut self, now: Time, uses: &dyn Fn(PathId) -> bool) {
         for (index, socket) in self.sockets.iter_mut().enumerate() {
             if let Some(socket) = socket {
-                socket.guard.look(now, &socket.socket, || self.paths.known(index, uses));
+                let drops = socket.guard.look(now, &socket.socket, || self.paths.known(index, uses));
+                self.stats.flooded += drops.flooded;
+                self.stats.buffer_full += drops.full;
             }
         }
+    }
+
+    pub(crate) fn poll_flood(&mut self) -> Option<FloodNote> {
+        self.sockets.iter_mut().flatten().find_map(|socket| socket.guard.poll_note())
     }
 
     fn heard(

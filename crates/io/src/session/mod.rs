@@ -36,7 +36,7 @@ pub use self::serve::{ServeConfig, ServeError, serve};
 pub use self::transport::TransportConfig;
 pub use taut_transport::stack::{StackSpec, TransportKind};
 
-use crate::{Alarm, Machine, MachineId, Mailbox};
+use crate::{Alarm, FloodNote, Machine, MachineId, Mailbox};
 
 /// What those around a session are told.
 #[derive(Clone, Debug)]
@@ -45,6 +45,8 @@ pub enum Told<Note> {
     Note(Note),
     /// An interface of ours came or went, and with it a path.
     Path(PathNote),
+    /// Strangers flood a socket of ours.
+    Flood(FloodNote),
 }
 
 /// A way to the one machine of a loop, from other threads. It can be copied.

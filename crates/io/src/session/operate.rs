@@ -140,6 +140,9 @@ impl<D: OperatorDevice> Loop<'_, D> {
                 }
                 note => tell(clock.now(), Told::Note(note)),
             })?;
+            if let Some(note) = self.driver.poll_flood(self.id) {
+                (self.tell)(clock.now(), Told::Flood(note));
+            }
             if let Some(ending) = ending {
                 return Ok(ending);
             }

@@ -204,6 +204,9 @@ fn turn<P: Stoppable>(
         }
         tell(at, Told::Note(note));
     }
+    if let Some(note) = driver.poll_flood(id) {
+        tell(clock.now(), Told::Flood(note));
+    }
     Ok(seen)
 }
 

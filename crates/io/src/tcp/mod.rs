@@ -40,6 +40,7 @@ mod config;
 mod outbox;
 mod socket;
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -55,6 +56,7 @@ pub use self::acceptor::{Acceptor, GUESTS};
 pub use self::bulk::{Bulk, BulkConfig, BulkStats};
 pub use self::config::KernelTcpConfig;
 use self::outbox::Outbox;
+use self::socket::Known;
 use crate::driver::poller::{Interest, Poller, Ready};
 
 /// One end of a conversation over the kernel's TCP. See the [module](self).
@@ -76,6 +78,8 @@ pub struct KernelTcp {
     events: VecDeque<Event>,
     buffer: Box<[u8]>,
     stats: KernelTcpStats,
+    /// As of the latest call.
+    now: Time,
 }
 
 /// What went through a [`KernelTcp`].
@@ -115,10 +119,14 @@ struct Connection {
     closing: Option<Time>,
     /// The end of our direction has been sent.
     shut: bool,
+    /// What the kernel said last, and when.
+    known: Cell<Option<(Time, Option<Known>)>>,
 }
 
 const LISTENER: u64 = 0;
 const STREAM: u64 = 1;
+/// The kernel is asked about a connection so often at most, whoever wants to know how often: it costs a system call.
+const ASKED: Duration = Duration::from_millis(1);
 /// How long a peer may take to close its side.
 const LINGER: Duration = Duration::from_secs(1);
 /// Reads in one go, of [`BUFFER`] bytes each: more waits for the next call, as other machines do.
@@ -198,6 +206,7 @@ impl KernelTcp {
             events: VecDeque::new(),
             buffer: vec![0; BUFFER].into(),
             stats: KernelTcpStats::default(),
+            now: Time::ZERO,
             config,
         })
     }
@@ -224,7 +233,21 @@ impl KernelTcp {
         self.stats
     }
 
+    /// What the kernel knows of the connection, a millisecond ago at most.
+    fn known(&self) -> Option<Known> {
+        let State::Open(Connection { stream, known, .. }) = &self.state else { return None };
+        if let Some((at, known)) = known.get()
+            && self.now < at + ASKED
+        {
+            return known;
+        }
+        let new = socket::known(stream);
+        known.set(Some((self.now, new)));
+        new
+    }
+
     fn work(&mut self, now: Time) {
+        self.now = now;
         if self.poller.wait(Some(Duration::ZERO), &mut self.ready).is_err() {
             return self.end(); // Nothing can be known about the connection any more.
         }
@@ -324,6 +347,7 @@ impl KernelTcp {
     }
 
     fn write(&mut self, now: Time) {
+        self.now = now;
         let State::Open(connection) = &mut self.state else { return };
         while !connection.blocked && connection.first_message_by.is_none() {
             let bytes = self.outbox.next(now, &mut self.events);
@@ -396,12 +420,13 @@ impl KernelTcp {
 
 impl Connection {
     fn new(stream: TcpStream, first_message_by: Option<Time>) -> Self {
-        Self { stream, blocked: false, first_message_by, closing: None, shut: false }
+        Self { stream, blocked: false, first_message_by, closing: None, shut: false, known: Cell::new(None) }
     }
 }
 
 impl Transport for KernelTcp {
     fn send(&mut self, now: Time, message: Message) -> Result<(), SendError> {
+        self.now = now;
         let open = match &self.state {
             State::Connecting(_) => true,
             State::Open(connection) => connection.closing.is_none() && connection.first_message_by.is_none(),
@@ -444,8 +469,7 @@ impl Transport for KernelTcp {
 
     /// The kernel's smoothed one.
     fn round_trip(&self) -> Option<Duration> {
-        let State::Open(connection) = &self.state else { return None };
-        socket::smoothed_rtt(&connection.stream)
+        self.known()?.smoothed_rtt
     }
 
     fn send_rate(&self) -> Option<Bitrate> {
@@ -454,8 +478,7 @@ impl Transport for KernelTcp {
 
     /// By the kernel.
     fn delivered(&self) -> Option<u64> {
-        let State::Open(connection) = &self.state else { return None };
-        socket::delivered(&connection.stream)
+        self.known().map(|known| known.delivered)
     }
 
     fn close(&mut self, now: Time) {

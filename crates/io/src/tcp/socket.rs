@@ -94,15 +94,23 @@ pub(super) fn unacknowledged(stream: &TcpStream) -> u64 {
     if status == 0 { u64::try_from(bytes).unwrap_or(0) } else { u64::MAX }
 }
 
-/// The smoothed round trip (`tcpi_rtt`). `None` before there is one.
-pub(super) fn smoothed_rtt(stream: &TcpStream) -> Option<Duration> {
-    let rtt = Duration::from_micros(u64::from(info(stream)?.tcpi_rtt));
-    Some(rtt).filter(|rtt| !rtt.is_zero())
+/// What the kernel knows of a connection.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Known {
+    /// `tcpi_rtt`. `None` before there is one.
+    pub(super) smoothed_rtt: Option<Duration>,
+    /// Segments of which the peer's kernel told that they arrived, in order or by SACK (`tcpi_delivered`).
+    pub(super) delivered: u64,
 }
 
-/// Segments of which the peer's kernel told that they arrived, in order or by SACK (`tcpi_delivered`).
-pub(super) fn delivered(stream: &TcpStream) -> Option<u64> {
-    info(stream).map(|info| info.tcpi_delivered.into())
+/// By a system call, about a microsecond.
+pub(super) fn known(stream: &TcpStream) -> Option<Known> {
+    let info = info(stream)?;
+    let rtt = Duration::from_micros(u64::from(info.tcpi_rtt));
+    Some(Known {
+        smoothed_rtt: Some(rtt).filter(|rtt| !rtt.is_zero()),
+        delivered: info.tcpi_delivered.into(),
+    })
 }
 
 /// `TCP_INFO`, tcp(7).

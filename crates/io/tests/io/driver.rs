@@ -4,7 +4,9 @@ use std::net::UdpSocket;
 use std::time::{Duration as StdDuration, Instant};
 
 use taut_core::{Duration, Ecn, Event, Message, PathId, Transmit};
-use taut_io::{Alarm, Driver, DriverConfig, MachineId, MailboxError, Plain, UdpPort, UdpPortConfig};
+use taut_io::{
+    Alarm, Driver, DriverConfig, FloodChange, MachineId, MailboxError, Plain, UdpPort, UdpPortConfig,
+};
 use taut_netlab::Namespace;
 use taut_transport::udp::{Udp, UdpConfig};
 
@@ -334,6 +336,11 @@ fn strangers_who_flood_a_socket_leave_room_for_its_peer() {
     assert_eq!(heard, 100, "{:?}", driver.port_stats(id));
     // Once it is over anybody is heard.
     (0..100).for_each(|_| _ = turn(&mut driver));
+    let stats = driver.port_stats(id).unwrap();
+    let known = stats.datagrams_received + stats.flooded + stats.buffer_full;
+    assert_eq!(known, 60 * 200 + 2_000 + 100, "each is counted: {stats:?}");
+    let told = driver.poll_flood(id).map(|note| (note.socket, note.change, note.peers, note.dropped));
+    assert_eq!(told, Some((at, FloodChange::Ended, 0, stats.flooded)));
     let received = |driver: &Driver<Mirror>| driver.port_stats(id).unwrap().datagrams_received;
     let before = received(&driver);
     send(&stranger, 100);

@@ -274,3 +274,39 @@ fn a_bulk_transfer_begins_when_it_is_told_and_counts_packets_as_long_as_it_is_to
     let mean = from.bytes_sent / from.packets_sent;
     assert!((500..=578).contains(&mean), "{mean} B: {from:?}");
 }
+
+#[test]
+fn the_kernel_is_asked_what_has_arrived_once_a_millisecond_at_most() {
+    let listener = listener();
+    let address = listener.local_addr().unwrap();
+    let mut server = KernelTcp::server(listener, KernelTcpConfig::new()).unwrap();
+    let mut client = KernelTcp::client(address, KernelTcpConfig::new()).unwrap();
+    let at = |ms| Time::ZERO + Duration::from_millis(ms);
+    let mut exchange = |client: &mut KernelTcp, now: Time, is_over: &dyn Fn(&KernelTcp, bool) -> bool| {
+        let mut heard = false;
+        for _ in 0..10_000 {
+            for end in [client as &mut KernelTcp, &mut server] {
+                end.handle_timeout(now);
+                end.poll_transmit(now, &mut Vec::new());
+            }
+            heard |= std::iter::from_fn(|| server.poll_event())
+                .any(|event| matches!(event, Event::Received { .. }));
+            if is_over(client, heard) {
+                return;
+            }
+            std::thread::sleep(StdDuration::from_millis(1));
+        }
+        panic!("it takes too long");
+    };
+    client.send(at(1), reliable(1, 100)).unwrap();
+    exchange(&mut client, at(1), &|_, heard| heard);
+    // Its acknowledgement may take 40 ms.
+    std::thread::sleep(StdDuration::from_millis(100));
+    let before = client.delivered();
+    assert!(before.is_some(), "it is open");
+    client.send(at(1), reliable(2, 100)).unwrap();
+    exchange(&mut client, at(1), &|_, heard| heard);
+    std::thread::sleep(StdDuration::from_millis(100));
+    assert_eq!(client.delivered(), before, "in the same millisecond");
+    exchange(&mut client, at(2), &|client, _| client.delivered() > before);
+}

@@ -1,13 +1,10 @@
 //! From the scenario's words to the specification of a stack, and to the settings of sessions that run on real sockets too.
 
-use taut_agent::control::Law;
-use taut_agent::{
-    CoupledArm, CoupledHand, OperatorDevice, OperatorSettings, ResumePolicy, RobotDevice, SampleFrom,
-};
+use taut_agent::{Coupling, OperatorSettings, ResumePolicy, SampleFrom};
 use taut_core::{Bytes, Duration, Medium, PathId, Priority, Seed};
 use taut_session::{
-    Channel, ChannelKind, Codec, Delivery, Direction, Encoding, FEEDBACK_DEADLINE, MotionLimits,
-    OperatorConfig, Order, Packing, Processing, RobotConfig, Sampling, Schema,
+    Channel, ChannelKind, Codec, Delivery, Direction, Encoding, MotionLimits, OperatorConfig, Order, Packing,
+    Processing, RobotConfig, Sampling, Schema,
 };
 use taut_transport::dccp::{Ccid, DccpConfig};
 use taut_transport::etp::{Adaptive, EtpConfig};
@@ -340,24 +337,16 @@ pub fn agent(teleop: &Teleop, drain: Duration) -> OperatorSettings {
     }
 }
 
-/// A device in the hand under the law of a session.
-pub fn coupled_hand<D: OperatorDevice>(teleop: &Teleop, law: Law, device: D) -> CoupledHand<D> {
-    let (period, limit) = (teleop.period, teleop.device_force);
+/// By the law of a session over the simulated arm's controller, where that is not of the devices themselves.
+pub fn coupling(teleop: &Teleop) -> Option<Coupling> {
     let servo = SimulatedRobot::SERVO;
-    let hand = CoupledHand::new(device, law, servo, period, limit).playout(teleop.hold(), FEEDBACK_DEADLINE);
-    if teleop.turns { hand.turning(law.of_turns(), servo.of_turns(), limit * LEVER) } else { hand }
+    let coupling = Coupling::new(teleop.coupling()?, servo).playout(teleop.hold());
+    Some(if teleop.turns { coupling.turning(servo.of_turns()) } else { coupling })
 }
 
-/// An arm under it, within these limits.
-pub fn coupled_arm<D: RobotDevice>(
-    teleop: &Teleop,
-    law: Law,
-    device: D,
-    limits: MotionLimits,
-) -> CoupledArm<D> {
-    let servo = SimulatedRobot::SERVO;
-    let arm = CoupledArm::new(device, law, servo, limits, teleop.watchdog).playout(teleop.hold());
-    if teleop.turns { arm.turning(law.of_turns(), servo.of_turns()) } else { arm }
+/// The most with which a device pushes the hand, N, and turns it, N·m.
+pub fn most(teleop: &Teleop) -> [f64; 2] {
+    [teleop.device_force, teleop.device_force * LEVER]
 }
 
 /// The robot's session.

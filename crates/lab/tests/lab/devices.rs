@@ -146,7 +146,13 @@ fn of_own(seed: u64, limits: Option<MotionLimits>) -> (RunResult, Vec<(Time, Str
     let state = State::at(Time::ZERO);
     let gripper = Gripper { clock: clock.clone(), lease: Lease::default(), state, log: log.clone() };
     let slide = Slide { clock: clock.clone(), log: log.clone() };
-    let devices = Devices { operator: Some(Box::new(slide)), robot: Some(Box::new(gripper)), limits, clock };
+    let devices = Devices {
+        operator: Some(Box::new(slide)),
+        robot: Some(Box::new(gripper)),
+        coupling: None,
+        limits,
+        clock,
+    };
     let run = run_devices(&scenario(), Seed::new(seed), devices, &mut |_| ControlFlow::Continue(()));
     let run = run.unwrap_or_else(|error| panic!("{error}")).expect("nobody broke it off");
     (run, log.take())

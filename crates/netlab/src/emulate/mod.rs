@@ -44,6 +44,7 @@ mod packet;
 mod port;
 mod relay;
 mod stats;
+mod switched;
 mod tap;
 mod tun;
 
@@ -62,6 +63,7 @@ use taut_io::{CapabilitySet, Clock, ThreadOptions, Warning, drop_privileges};
 pub use self::port::Port;
 pub use self::relay::{Clients, Server, relay};
 pub use self::stats::{DirectionStats, EmulatorStats};
+pub use self::switched::{Switch, Switched};
 pub use self::tap::Tap;
 pub use self::tun::{Tun, TunConfig};
 

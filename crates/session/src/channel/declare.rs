@@ -3,7 +3,8 @@
 use taut_core::{Bytes, Duration};
 use taut_media::{Repair, picture};
 use taut_wire::session::{
-    ChannelKind, Declaration, Delivery, Direction, Encoding, HELLO_LEN, MAX_CHANNELS, MAX_HELLO_LEN, MAX_NAME,
+    ChannelKind, ControlLaw, Declaration, Delivery, Direction, Encoding, HELLO_LEN, MAX_CHANNELS,
+    MAX_HELLO_LEN, MAX_NAME,
 };
 
 use super::sampler::Sampling;
@@ -296,7 +297,8 @@ pub(crate) fn declare(
         }
     }
     let bytes: usize = channels.iter().chain([&channel]).map(|each| each.declaration().len()).sum();
-    if bytes > MAX_HELLO_LEN - HELLO_LEN {
+    // A hello may say a control law as well.
+    if bytes > MAX_HELLO_LEN - HELLO_LEN - ControlLaw::LEN {
         return Err(ChannelError::HelloFull(name()));
     }
     channels.push(channel);

@@ -183,7 +183,7 @@ impl<T: Transport> Operator<T> {
     /// See [`StateError`]; each refusal is counted.
     pub fn send_state(&mut self, now: Time, state: State) -> Result<u64, StateError> {
         let enabling = self.enables(state.enabling);
-        let state = self.told(State { created: state.created.min(now), enabling, ..state });
+        let state = self.as_sent(State { created: state.created.min(now), enabling, ..state });
         let item = self.sending.item(state);
         if let Err(error) = self.admit(now, &item) {
             self.counters.stream(stream_of(state.priority)).dropped.add(error.cause());
@@ -197,9 +197,9 @@ impl<T: Transport> Operator<T> {
         Ok(sequence)
     }
 
-    /// What is told of this state: how it turns [where that is](crate::OperatorConfig::turns).
-    pub fn told(&self, state: State) -> State {
-        state.of_end(self.config.turns)
+    /// This state as it is sent: without how it turns, unless [both ends tell that](crate::OperatorConfig::turns).
+    pub fn as_sent(&self, state: State) -> State {
+        state.as_sent(self.config.turns)
     }
 
     /// The device was not asked for so many samples, because its host was late: what a [`Packing`](crate::Packing) lets travel along with

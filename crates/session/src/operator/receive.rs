@@ -56,7 +56,7 @@ impl FeedbackWatch {
 impl<T: Transport> Operator<T> {
     pub(super) fn handle_frame(&mut self, now: Time, frame: &Frame) {
         if let (Body::Refusal(reason), Phase::Greeting) = (&frame.body, self.phase)
-            && let Some(error) = self.differs(*reason)
+            && let Some(error) = self.mismatch(*reason)
         {
             return self.handle_incompatible(now, error);
         }
@@ -64,7 +64,7 @@ impl<T: Transport> Operator<T> {
             // Meant for somebody else who came over the same way.
             return self.refuse(DropCause::Unauthenticated);
         }
-        if matches!(self.phase, Phase::Greeting | Phase::Open) && !matches!(frame.body, Body::Refusal(_)) {
+        if self.phase == Phase::Open && !matches!(frame.body, Body::Refusal(_)) {
             self.heard = Some(now);
         }
         match (&frame.body, self.phase) {
@@ -118,11 +118,16 @@ impl<T: Transport> Operator<T> {
         }
     }
 
-    /// A robot that does not understand this end names no session of it.
-    const fn differs(&self, reason: RefusalReason) -> Option<Error> {
+    /// What this refusal says about both ends, if anything. A robot that does not understand this end names no session of it.
+    const fn mismatch(&self, reason: RefusalReason) -> Option<Error> {
+        let ours = self.config.control_law;
         match (reason, self.config.turns) {
             (RefusalReason::Turns, false) => Some(Error::Turning { theirs: true }),
             (RefusalReason::UnsupportedVersion, true) => Some(Error::Turning { theirs: false }),
+            // It is of an earlier version, and knows no hello with a law.
+            (RefusalReason::Turns | RefusalReason::UnsupportedVersion, _) if ours.is_some() => {
+                Some(Error::OtherLaw { theirs: None, ours })
+            }
             _ => None,
         }
     }
@@ -139,6 +144,11 @@ impl<T: Transport> Operator<T> {
         if hello.turns != self.config.turns {
             return self.handle_incompatible(now, Error::Turning { theirs: hello.turns });
         }
+        let (theirs, ours) = (hello.law, self.config.control_law);
+        if theirs != ours {
+            return self.handle_incompatible(now, Error::OtherLaw { theirs, ours });
+        }
+        self.heard = Some(now);
         self.robot = RobotView { state: hello.state, cause: hello.cause, epoch: hello.epoch };
         self.feedback = FeedbackWatch { deadline_us: hello.deadline_us, ..FeedbackWatch::default() };
         // An upper bound, better than none: it is not known which hello was answered.
@@ -293,7 +303,7 @@ impl<T: Transport> Operator<T> {
             Err(cause) => self.counters.stream(wire.stream).dropped.add(cause),
             Ok(age) => {
                 self.feedback.fresh = Some(now);
-                let mut state = State::from_wire(wire, now - age).of_end(self.config.turns);
+                let mut state = State::from_wire(wire, now - age).as_sent(self.config.turns);
                 shorten(&mut state.force, self.config.feedback_force);
                 state.turning.iter_mut().for_each(|it| shorten(&mut it.torque, self.config.feedback_torque));
                 let (sequence, applied) = (wire.sequence, feedback.applied);

@@ -106,6 +106,7 @@ impl<T: Transport> Operator<T> {
             deadline_us: self.config.deadline.map_or(0, |deadline| deadline.as_micros_u32().max(1)),
             hold_to_run: false,
             turns: self.config.turns,
+            law: self.config.control_law,
             limits: Limits::default(),
             channels: self.sending.channels.declarations(),
         }

@@ -21,7 +21,8 @@ pub enum RobotEvent {
         /// By [`Robot::release`](super::Robot::release), beside the robot; else by the operator.
         here: bool,
     },
-    /// The operator resumed: states follow.
+    /// The operator resumed: states follow. It is answered when the device has taken it, by [`Robot::enabled`](crate::Robot::enabled), or has not, by
+    /// [`Robot::stop`](crate::Robot::stop).
     Enabled,
     /// Go there: fresh, in order, finite, within the limits.
     Apply {

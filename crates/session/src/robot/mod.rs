@@ -10,7 +10,7 @@ mod receive;
 use std::collections::{BTreeMap, VecDeque};
 
 use taut_core::{Bitrate, Datagram, Deadline, DropCause, Duration, Rng, Time, Transmit, Transport, earliest};
-use taut_wire::session::{Body, Feedback, RobotState, Role, Status as Report, StopCause, Verdict};
+use taut_wire::session::{Answer, Body, Command, Feedback, RobotState, Role, StopCause, Verdict};
 
 use self::acks::Acks;
 pub use self::event::RobotEvent;
@@ -30,13 +30,13 @@ use crate::safety::{Latch, Safety, Source};
 use crate::sending::{Dropped, Order, Pace, QueuedState, Sending, Settings};
 use crate::state::State;
 use crate::status::{Account, Status};
-use crate::sync::{ClockSync, RelativeAge};
+use crate::sync::{Age, ClockSync, RelativeAge};
 use crate::window::Window;
 use taut_core::ClockEstimate;
 
 /// The robot's end of a session over any transport: sans-IO, with a transport's verbs towards its driver.
 ///
-/// Whatever moves obeys its events: [`RobotEvent::Apply`] and [`RobotEvent::Stop`]. Whatever measures calls
+/// Whatever moves obeys its events: [`RobotEvent::Enabled`], which it [takes](Self::enabled) or not, [`RobotEvent::Apply`] and [`RobotEvent::Stop`]. Whatever measures calls
 /// [`send_feedback`](Self::send_feedback). A button beside the robot calls [`emergency_stop`](Self::emergency_stop).
 ///
 /// The driver must call [`handle_timeout`](Self::handle_timeout) when [`poll_timeout`](Self::poll_timeout) says so: the
@@ -95,6 +95,8 @@ pub struct Robot<T> {
     keeping: Keeping,
     /// The last reset: its copies are no resumes.
     last_reset: Option<u64>,
+    /// The resume that waits for the device, and how old it was.
+    resume: Option<(Command, Option<[Age; 2]>)>,
     acks: Acks,
     /// The age at which the operator says that its states are worthless, µs; 0 for never.
     state_deadline_us: u32,
@@ -161,6 +163,7 @@ impl<T: Transport> Robot<T> {
             next_foreign: Time::ZERO,
             keeping: Keeping::new(config.keeps_latch, config.latched),
             last_reset: None,
+            resume: None,
             acks: Acks::new(config.codec == Codec::Native),
             state_deadline_us: 0,
             sync: ClockSync::new(config.clock_interval),
@@ -196,7 +199,7 @@ impl<T: Transport> Robot<T> {
     /// When there is no operator, when a number is not finite, or when it is too old already.
     pub fn send_feedback(&mut self, now: Time, state: State) -> Result<u64, StateError> {
         self.check(now);
-        let state = self.told(State { created: state.created.min(now), ..state });
+        let state = self.as_sent(State { created: state.created.min(now), ..state });
         if !state.is_finite() {
             self.feedback_drops.add(DropCause::NotFinite);
             return Err(StateError::NotFinite);
@@ -226,9 +229,9 @@ impl<T: Transport> Robot<T> {
         self.operator.is_some()
     }
 
-    /// What is told of this state: how it turns [where that is](crate::OperatorConfig::turns).
-    pub fn told(&self, state: State) -> State {
-        state.of_end(self.config.turns)
+    /// This state as it is sent: without how it turns, unless [both ends tell that](crate::OperatorConfig::turns).
+    pub fn as_sent(&self, state: State) -> State {
+        state.as_sent(self.config.turns)
     }
 
     /// The device was not asked for so many samples, because its host was late: what a [`Packing`](crate::Packing) lets travel along with
@@ -274,6 +277,17 @@ impl<T: Transport> Robot<T> {
         }
         self.settle(now);
         moved
+    }
+
+    /// The device has taken [`RobotEvent::Enabled`]: only now the operator is told that the robot moves. Where it cannot, [`stop`](Self::stop) says so instead, and the
+    /// operator hears of a resume that was refused.
+    pub fn enabled(&mut self, now: Time) {
+        self.check(now);
+        if self.safety.taken() {
+            self.next_status = now;
+            self.answer_resume(now, Answer::Done);
+        }
+        self.settle(now);
     }
 
     /// The button beside the robot is released. The robot stays stopped until the operator resumes.
@@ -451,6 +465,8 @@ impl<T: Transport> Robot<T> {
         self.report_drops();
         self.events.push_back(RobotEvent::Stop { why });
         self.next_status = now;
+        // One that the device had not taken yet.
+        self.answer_resume(now, Answer::Superseded);
         // The device first, then what is written of it.
         self.keep_latch(now);
     }
@@ -526,9 +542,7 @@ impl<T: Transport> Robot<T> {
             return;
         }
         self.next_status = now + self.sync.stretched(self.config.status_interval);
-        let report =
-            Report { state: self.safety.state(), cause: self.safety.cause(), epoch: self.safety.epoch() };
-        let _ = self.port.send(now, &Body::Status(report), Parcel::passing(now, 0));
+        let _ = self.port.send(now, &Body::Status(self.safety.told()), Parcel::passing(now, 0));
     }
 
     fn compare_clocks(&mut self, now: Time) {

@@ -2,8 +2,8 @@
 
 use taut_core::{DropCause, Duration, Reliability, Time, Transport, nearest};
 use taut_wire::session::{
-    Ack, Answer, Arrivals, Body, ClockReply, ClockRequest, Command, CommandAck, DataHeader, Error, Frame,
-    Hello, RefusalReason, RobotState, Role, State as Wire, StopCause, Verdict,
+    Ack, Answer, Arrivals, Body, ClockReply, ClockRequest, Command, CommandAck, ControlLaw, DataHeader,
+    Error, Frame, Hello, RefusalReason, RobotState, Role, State as Wire, Status, StopCause, Verdict,
 };
 
 use super::{REFUSAL_INTERVAL, Robot, RobotEvent};
@@ -135,6 +135,9 @@ impl<T: Transport> Robot<T> {
                 if self.config.turns { RefusalReason::Turns } else { RefusalReason::UnsupportedVersion };
             return self.handle_incompatible(now, Error::Turning { theirs: hello.turns }, session, ours);
         }
+        if hello.law != self.config.control_law {
+            return self.handle_other_law(now, hello.law, session);
+        }
         if !known {
             if self.operator.is_some() {
                 self.lose_operator(now, StopCause::OperatorLeft);
@@ -145,23 +148,29 @@ impl<T: Transport> Robot<T> {
             self.sending.channels.open(&hello.channels, None);
         }
         self.operator = Some(now);
-        let answer = Hello {
+        let answer = self.hello();
+        // When it does not arrive, the operator says hello again. Unreliable, it may go before the handshake is over.
+        let parcel = Parcel { reliability: Reliability::Unreliable, ..Parcel::urgent(now) };
+        let _ = self.port.send(now, &Body::Hello(answer), parcel);
+    }
+
+    fn hello(&self) -> Hello {
+        let Status { state, cause, epoch } = self.safety.told();
+        Hello {
             role: Role::Robot,
-            state: self.safety.state(),
-            cause: self.safety.cause(),
-            epoch: self.safety.epoch(),
+            state,
+            cause,
+            epoch,
             rate_mhz: self.config.feedback_rate.saturating_mul(1_000),
             watchdog_us: self.config.watchdog.as_micros_u32(),
             max_age_us: self.config.oldest().as_micros_u32(),
             deadline_us: self.config.feedback_deadline.as_micros_u32().max(1),
             hold_to_run: self.config.hold_to_run,
             turns: self.config.turns,
+            law: self.config.control_law,
             limits: self.config.limits.wire,
             channels: self.sending.channels.declarations(),
-        };
-        // When it does not arrive, the operator says hello again. Unreliable, it may go before the handshake is over.
-        let parcel = Parcel { reliability: Reliability::Unreliable, ..Parcel::urgent(now) };
-        let _ = self.port.send(now, &Body::Hello(answer), parcel);
+        }
     }
 
     fn adopt(&mut self, now: Time, session: u32) {
@@ -199,6 +208,16 @@ impl<T: Transport> Robot<T> {
     }
 
     fn handle_incompatible(&mut self, now: Time, error: Error, session: u32, reason: RefusalReason) {
+        self.answer_incompatible(now, error, session, &Body::Refusal(reason));
+    }
+
+    /// This end's hello says which law it has. It makes no session: the operator's end finds the same.
+    fn handle_other_law(&mut self, now: Time, theirs: Option<ControlLaw>, session: u32) {
+        let error = Error::OtherLaw { theirs, ours: self.config.control_law };
+        self.answer_incompatible(now, error, session, &Body::Hello(self.hello()));
+    }
+
+    fn answer_incompatible(&mut self, now: Time, error: Error, session: u32, answer: &Body) {
         self.counters.refused.add(DropCause::Malformed);
         if now >= self.next_foreign {
             self.next_foreign = now + FOREIGN_INTERVAL;
@@ -206,7 +225,7 @@ impl<T: Transport> Robot<T> {
         }
         if now >= self.next_refusal {
             self.next_refusal = now + REFUSAL_INTERVAL;
-            self.port.refuse(now, session, reason);
+            self.port.answer(now, session, answer);
         }
     }
 
@@ -281,9 +300,18 @@ impl<T: Transport> Robot<T> {
             self.guard.enable(now);
             self.guards.values_mut().for_each(|guard| guard.enable(now));
             self.events.push_back(RobotEvent::Enabled);
-            self.next_status = now;
+            self.resume = Some((*command, ages));
         }
-        self.answer_command(now, command, answer, ages, Body::ResumeAck);
+        if !self.safety.is_offered(command.command) {
+            self.answer_command(now, command, answer, ages, Body::ResumeAck);
+        }
+    }
+
+    /// The resume that waited for the device, if one did.
+    pub(super) fn answer_resume(&mut self, now: Time, answer: Answer) {
+        if let Some((command, ages)) = self.resume.take() {
+            self.answer_command(now, &command, answer, ages, Body::ResumeAck);
+        }
     }
 
     fn answer_command(
@@ -304,14 +332,15 @@ impl<T: Transport> Robot<T> {
     }
 
     pub(super) fn answer(&self, now: Time, command: &Command, answer: Answer) -> CommandAck {
+        let Status { state, cause, epoch } = self.safety.told();
         CommandAck {
             command: command.command,
             echo_ns: command.sent_ns,
             received_ns: now.as_nanos(),
-            epoch: self.safety.epoch(),
+            epoch,
             answer,
-            state: self.safety.state(),
-            cause: self.safety.cause(),
+            state,
+            cause,
             age_us: 0,
         }
     }
@@ -392,7 +421,7 @@ impl<T: Transport> Robot<T> {
         if !self.guard.admits(now) {
             return Err(Verdict::RateLimited);
         }
-        let state = State::from_wire(wire, now - age.likely).of_end(self.config.turns);
+        let state = State::from_wire(wire, now - age.likely).as_sent(self.config.turns);
         if self.config.turns && self.guard.is_apart(now, &state) && self.safety.pause(StopCause::TurnedApart)
         {
             self.halt(now, StopCause::TurnedApart);
@@ -425,16 +454,17 @@ impl<T: Transport> Robot<T> {
     }
 
     fn acknowledge(&mut self, now: Time, wire: &Wire, refused: Option<Verdict>) {
+        let Status { state, cause, epoch } = self.safety.told();
         let ack = Ack {
             sequence: wire.sequence,
             echo_ns: wire.created_ns,
             received_ns: now.as_nanos(),
             held_us: 0,
             seen: 0,
-            epoch: self.safety.epoch(),
+            epoch,
             verdict: refused.unwrap_or(Verdict::Taken),
-            state: self.safety.state(),
-            cause: self.safety.cause(),
+            state,
+            cause,
         };
         if self.acks.is_full(&ack) {
             self.send_ack(now);

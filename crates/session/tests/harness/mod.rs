@@ -351,6 +351,11 @@ impl<T: Transport, O: Observer> World<T, O> {
     }
 
     pub fn drain(&mut self) {
+        while self.drain_once() {}
+    }
+
+    /// True: a resume was taken, and its answer waits.
+    fn drain_once(&mut self) -> bool {
         for from in [OPERATOR, ROBOT] {
             while let Some(packet) = self.poll_packet(from) {
                 self.links[from].handle_input(self.now, packet);
@@ -362,13 +367,19 @@ impl<T: Transport, O: Observer> World<T, O> {
         while let Some(event) = self.operator.poll_event() {
             self.observer.operator(self.now, &event);
         }
+        let mut taken = false;
         while let Some(event) = self.robot.poll_event() {
             if let RobotEvent::Keep { number, .. } = event {
                 self.writing.push_back((self.now + self.disk.unwrap_or(Duration::ZERO), number));
             }
             let clocks = self.robot_clock_error();
             self.observer.robot(self.now, &event, clocks);
+            if event == RobotEvent::Enabled {
+                self.robot.enabled(self.local(ROBOT));
+                taken = true;
+            }
         }
+        taken
     }
 
     /// How far the robot's estimate of the operator's clock is off, and how far it says that it may be.

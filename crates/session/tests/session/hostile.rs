@@ -32,6 +32,7 @@ fn hello() -> Body {
         max_age_us: 0,
         hold_to_run: false,
         turns: false,
+        law: None,
         limits: Limits::default(),
         deadline_us: 0,
         channels: Vec::new(),
@@ -106,7 +107,7 @@ fn a_peer_of_another_version_gets_a_clear_error() {
     world.start();
     let mut bytes = Vec::new();
     Frame { session: 5, body: hello() }.emit(&mut bytes);
-    bytes[2] = 9;
+    bytes[2] = 10;
     world.input(ROBOT, PathId(1), &bytes);
     let told = world.observer.robot.iter().find_map(|(_, event)| match event {
         RobotEvent::Incompatible(error) => Some(error.to_string()),
@@ -119,7 +120,7 @@ fn a_peer_of_another_version_gets_a_clear_error() {
     assert_eq!(times.count(), 1, "once a second");
     assert_eq!(dropped(&world.robot.status(world.now), DropCause::Malformed), 101, "each is counted");
     let told = told.expect("the robot's owner is told");
-    assert!(told.contains("version 9") && told.contains("this end speaks 7"), "{told}");
+    assert!(told.contains("version 10") && told.contains("this end speaks 7"), "{told}");
 
     // The other end, too: what comes back names this version in its first bytes.
     let mut robot = taut_session::Robot::new(udp(ROBOT), Default::default(), Seed::new(1).stream("robot"));

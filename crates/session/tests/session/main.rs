@@ -7,6 +7,7 @@ mod channels;
 mod commands;
 mod delivery;
 mod hostile;
+mod laws;
 mod motion;
 mod mtip;
 mod packing;

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use taut_agent::{OperatorSettings, ResumePolicy};
+use taut_agent::{Control, OperatorSettings, ResumePolicy};
 use taut_session::{Direction, OperatorConfig};
 
 use super::event::Told;
 use super::hand::Hand;
 use crate::common::{Common, Known, declare, period};
+use crate::coupled::{Felt, coupling, felt};
 use crate::device::OperatorDevice;
 use crate::error::Error;
 use crate::handle::{Receiver, Sender};
@@ -28,6 +29,7 @@ use crate::time::ours;
 /// | [`deadline`](Self::deadline) | 200 ms |
 /// | [`force_limit`](Self::force_limit) | 5 N |
 /// | [`turns`](Self::turns), [`torque_limit`](Self::torque_limit) | no, 0.5 N·m |
+/// | [`control`](Self::control) | none: the hand is pushed with what the arm met |
 /// | [`resumes_at_start`](Self::resumes_at_start) | no |
 #[derive(Default)]
 #[must_use = "a builder does nothing before `start` or `build`"]
@@ -41,6 +43,7 @@ pub struct OperatorBuilder {
     force_limit: Option<f32>,
     torque_limit: Option<f32>,
     turns: bool,
+    control: Option<Control>,
     resumes: bool,
     channels: Vec<Arc<Port>>,
 }
@@ -50,7 +53,7 @@ pub(super) struct Parts {
     pub(super) known: Known,
     pub(super) session: OperatorConfig,
     pub(super) settings: OperatorSettings,
-    pub(super) hand: Hand,
+    pub(super) hand: Felt,
     pub(super) told: Arc<Told>,
     /// Channels by their numbers.
     #[cfg_attr(not(feature = "sockets"), expect(dead_code, reason = "for a recording"))]
@@ -156,6 +159,13 @@ impl OperatorBuilder {
         self
     }
 
+    /// By which control law the hand is pushed, [the robot's](crate::RobotBuilder::control) too: where the two differ there is no session, and either is told. The
+    /// device is pushed anew once a period then, within the [limit](Self::force_limit), and told where the robot is as of the newest that came; what it says has to have its velocity.
+    pub fn control(mut self, control: Control) -> Self {
+        self.control = Some(control);
+        self
+    }
+
     /// Lets the robot move when the session begins, without being asked; once, and never after an emergency stop. Default: only
     /// [`resume`](crate::Operator::resume) does.
     pub fn resumes_at_start(mut self) -> Self {
@@ -181,23 +191,20 @@ impl OperatorBuilder {
         if known.trust.len() != 1 {
             return Err(Error::invalid("trust", "an operator speaks with one robot: name one fingerprint"));
         }
-        let force = self.force_limit.unwrap_or(5.0);
-        if !(force.is_finite() && force >= 0.0) {
-            return Err(Error::invalid("force_limit", format!("{force} N is not a finite number from 0 up")));
-        }
-        let torque = self.torque_limit.unwrap_or(0.5);
-        if !(torque.is_finite() && torque >= 0.0) {
-            return Err(Error::invalid(
-                "torque_limit",
-                format!("{torque} N·m is not a finite number from 0 up"),
-            ));
-        }
+        let most = |setting: &'static str, value: f32, unit: &str| match value.is_finite() && value >= 0.0 {
+            true => Ok(value),
+            false => Err(Error::invalid(setting, format!("{value} {unit} is not a finite number from 0 up"))),
+        };
+        let force = most("force_limit", self.force_limit.unwrap_or(5.0), "N")?;
+        let torque = most("torque_limit", self.torque_limit.unwrap_or(0.5), "N·m")?;
         let rate = self.rate.unwrap_or(1_000);
-        let settings =
-            OperatorSettings::new(ours(period(rate)?)).reports_by_time(taut_core::Duration::from_millis(100));
+        let period = ours(period(rate)?);
+        let settings = OperatorSettings::new(period).reports_by_time(taut_core::Duration::from_millis(100));
         let policy = if self.resumes { ResumePolicy::Start } else { ResumePolicy::Never };
         let session = OperatorConfig::new().rate(rate).feedback_force(force);
+        let coupling = coupling(self.control.as_ref(), self.turns, self.device.is_some())?;
         let mut session = session.feedback_torque(torque).turns(self.turns);
+        session = session.control_law(coupling.and_then(|coupling| coupling.told()));
         if let Some(deadline) = self.deadline {
             session = session.deadline(ours(deadline));
         }
@@ -210,7 +217,8 @@ impl OperatorBuilder {
         let there = (self.connect.clone().unwrap_or_default(), known.kind.name());
         let told = Arc::new(Told::new(ports, self.record.is_some(), there));
         let settings = settings.resumes(policy);
-        Ok(Parts { known, session, settings, hand: Hand::new(self.device.take()), told, channels })
+        let hand = felt(coupling, Hand::new(self.device.take()), period, [force, torque]);
+        Ok(Parts { known, session, settings, hand, told, channels })
     }
 
     pub(super) fn address(&self) -> Result<&str, Error> {

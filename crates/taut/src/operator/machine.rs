@@ -11,7 +11,7 @@ use taut_transport::stack::{Side, Stack};
 
 use super::builder::{OperatorBuilder, Parts};
 use super::event::{OperatorEvent, Told};
-use super::hand::Hand;
+use crate::coupled::Felt;
 use crate::error::Error;
 use crate::host::{Addresses, Inbox, Maker, driven_by_caller, rng};
 use crate::port::Port;
@@ -21,7 +21,7 @@ use crate::time::at;
 /// An operator without sockets, threads and clock: the caller has these. Made by [`OperatorBuilder::build`], on the thread that drives it, as a
 /// [`RobotMachine`](crate::RobotMachine) is driven. When this is dropped, the hand lets go of its force, and the robot's watchdog stops the robot.
 pub struct OperatorMachine {
-    agent: taut_agent::Operator<Stack, Hand>,
+    agent: taut_agent::Operator<Stack, Felt>,
     told: Arc<Told>,
     maker: Maker,
     addresses: Addresses,

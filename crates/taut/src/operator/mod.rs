@@ -9,6 +9,7 @@ mod running;
 
 pub use self::builder::OperatorBuilder;
 pub use self::event::OperatorEvent;
+pub(crate) use self::hand::Hand;
 pub use self::machine::OperatorMachine;
 #[cfg(feature = "sockets")]
 pub use self::running::Operator;

@@ -11,8 +11,8 @@ use taut_io::{Clock, Driver, DriverConfig};
 
 use super::builder::{OperatorBuilder, Parts};
 use super::event::{OperatorEvent, Told};
-use super::hand::Hand;
 use super::machine::command;
+use crate::coupled::Felt;
 use crate::error::Error;
 use crate::identity::Fingerprint;
 use crate::recorded::Recorded;
@@ -24,7 +24,7 @@ use crate::running::{Running, of_handles, resolve, system};
 /// this is dropped, it says goodbye, and the robot stops.
 #[must_use = "dropped, it ends at once"]
 pub struct Operator {
-    running: Running<OperatorMachine<Hand>>,
+    running: Running<OperatorMachine<Felt>>,
     told: Arc<Told>,
     fingerprint: Fingerprint,
 }
@@ -57,9 +57,9 @@ impl OperatorBuilder {
             config = config.observed(observer);
         }
         let (theirs, ends) = (Arc::clone(&told), Arc::clone(&told));
-        let work = move |started: Box<dyn FnOnce(Remote<OperatorMachine<Hand>>)>| {
+        let work = move |started: Box<dyn FnOnce(Remote<OperatorMachine<Felt>>)>| {
             let driver = Driver::new(DriverConfig::new()).map_err(system)?.with_clock(clock);
-            let started = |remote: Remote<OperatorMachine<Hand>>| {
+            let started = |remote: Remote<OperatorMachine<Felt>>| {
                 connect(&remote, &theirs);
                 started(remote);
             };
@@ -92,7 +92,7 @@ impl OperatorBuilder {
 }
 
 /// From here on what is sent goes to the session.
-fn connect(remote: &Remote<OperatorMachine<Hand>>, told: &Told) {
+fn connect(remote: &Remote<OperatorMachine<Felt>>, told: &Told) {
     for (at, port) in told.ports.0.iter().enumerate() {
         let Some(port) = port else { continue };
         let (remote, give) = (remote.clone(), command(port, at));

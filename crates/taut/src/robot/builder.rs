@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use taut_agent::Control;
 use taut_session::{
     Channel, ChannelId, ChannelKind, Direction, Encoding, LimitPolicy, MotionLimits, RobotConfig, motion,
 };
@@ -10,6 +11,7 @@ use taut_session::{
 use super::event::Told;
 use crate::body::{Body, Moved, Part, Plant, Typed};
 use crate::common::{Common, Known, declare, period};
+use crate::coupled::{Led, coupling, led};
 use crate::device::RobotDevice;
 use crate::error::Error;
 use crate::handle::{Receiver, Sender};
@@ -32,6 +34,7 @@ use crate::time::ours;
 /// | [`rate`](Self::rate) | 1000 Hz |
 /// | [`hold_to_run`](Self::hold_to_run) | no |
 /// | [`turns`](Self::turns) | no |
+/// | [`control`](Self::control) | none: the arm follows the hand |
 #[derive(Default)]
 #[must_use = "a builder does nothing before `start` or `build`"]
 pub struct RobotBuilder {
@@ -43,6 +46,7 @@ pub struct RobotBuilder {
     rate: Option<u32>,
     hold_to_run: bool,
     turns: bool,
+    control: Option<Control>,
     moves_nothing: bool,
     hands: Vec<Limited>,
     channels: Vec<Declared>,
@@ -71,7 +75,7 @@ pub(super) struct Parts {
     pub(super) known: Known,
     pub(super) session: RobotConfig,
     pub(super) body: Arc<Body>,
-    pub(super) plant: Plant,
+    pub(super) plant: Led,
     pub(super) told: Arc<Told>,
     /// Channels by their numbers.
     #[cfg_attr(not(feature = "sockets"), expect(dead_code, reason = "for a recording"))]
@@ -170,6 +174,19 @@ impl RobotBuilder {
         self
     }
 
+    /// By which control law the [device](Self::device) is led, [the operator's](crate::OperatorBuilder::control) too: where the two differ there is no session, and either is
+    /// told. The device is told where to be once a period then, within the same limits, and for no longer than the newest state allows; it has to measure
+    /// velocity and force. Nothing else may move by [`motion`](Self::motion): under a law states alone do.
+    ///
+    /// ```
+    /// use taut::{Control, RobotBuilder};
+    /// let robot = RobotBuilder::new().control(Control::new("tdpa").servo(1_000.0, 60.0)); // N/m and N·s/m, of the arm's controller
+    /// ```
+    pub fn control(mut self, control: Control) -> Self {
+        self.control = Some(control);
+        self
+    }
+
     /// How often devices are measured, and what they measure is fed back; 1 to 10 000 Hz. Default: 1000.
     pub fn rate(mut self, hz: u32) -> Self {
         self.rate = Some(hz);
@@ -238,7 +255,9 @@ impl RobotBuilder {
         let mut session =
             RobotConfig::new().watchdog(ours(watchdog)).hold_to_run(self.hold_to_run).turns(self.turns);
         let (mut parts, mut ports, mut channels) = (Vec::new(), Ports::default(), Vec::new());
-        session = session.limits(self.hand(&mut parts)?);
+        let limits = self.hand(&mut parts)?;
+        let coupling = coupling(self.control.as_ref(), self.turns, !parts.is_empty())?;
+        session = session.limits(limits).control_law(coupling.and_then(|coupling| coupling.told()));
         for declared in std::mem::take(&mut self.channels) {
             match declared {
                 Declared::Port(port) => {
@@ -263,8 +282,12 @@ impl RobotBuilder {
                 "name what moves, with its limits, by `device(…)` or `motion(…)`, or say `moves_nothing()`";
             return Err(Error::Missing { what: "a device", how });
         }
+        if coupling.is_some() && parts.len() > 1 {
+            let why = "under a law states alone move a robot: leave out `motion(…)`, or the law";
+            return Err(Error::invalid("control", why));
+        }
         let body = Body::new(parts);
-        let plant = Plant::new(Arc::clone(&body), period);
+        let plant = led(coupling, Plant::new(Arc::clone(&body), period), limits, ours(watchdog));
         let names = channels.iter().map(|channel: &Channel| channel.name().to_owned()).collect();
         Ok(Parts { known, session, body, plant, told: Arc::new(Told::new(ports, names)), channels })
     }

@@ -11,7 +11,8 @@ use taut_transport::stack::{Side, Stack};
 
 use super::builder::{Parts, RobotBuilder};
 use super::event::{RobotEvent, Told};
-use crate::body::{Body, Plant};
+use crate::body::Body;
+use crate::coupled::Led;
 use crate::error::Error;
 use crate::host::{Addresses, Inbox, Maker, driven_by_caller, rng};
 use crate::status::Status;
@@ -25,7 +26,7 @@ use crate::time::{at, ours};
 /// watchdog first. But when *no* call comes nothing here stops the devices, and each stops by itself: so all of them have to
 /// [keep the lease](crate::RobotDevice::keeps_lease). When this is dropped, they are stopped.
 pub struct RobotMachine {
-    agent: taut_agent::Robot<Stack, Plant>,
+    agent: taut_agent::Robot<Stack, Led>,
     body: Arc<Body>,
     told: Arc<Told>,
     maker: Maker,

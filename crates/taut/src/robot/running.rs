@@ -12,7 +12,8 @@ use taut_session::ChannelId;
 
 use super::builder::{Parts, RobotBuilder};
 use super::event::{RobotEvent, Told};
-use crate::body::{Body, Plant};
+use crate::body::Body;
+use crate::coupled::Led;
 use crate::error::Error;
 use crate::identity::Fingerprint;
 use crate::recorded::Recorded;
@@ -26,7 +27,7 @@ pub(crate) const REPORTS: Duration = Duration::from_millis(100);
 /// When it is dropped, its devices are stopped first, then the operator is told, for two seconds at most.
 #[must_use = "dropped, it ends at once"]
 pub struct Robot {
-    running: Running<RobotMachine<Plant>>,
+    running: Running<RobotMachine<Led>>,
     body: Arc<Body>,
     told: Arc<Told>,
     address: SocketAddr,
@@ -71,9 +72,9 @@ impl RobotBuilder {
         }
         let (theirs, moved, ends) =
             (Arc::clone(&told), Arc::clone(&body), (Arc::clone(&told), Arc::clone(&body)));
-        let work = move |started: Box<dyn FnOnce(Remote<RobotMachine<Plant>>)>| {
+        let work = move |started: Box<dyn FnOnce(Remote<RobotMachine<Led>>)>| {
             let driver = Driver::new(DriverConfig::new()).map_err(system)?.with_clock(clock);
-            let started = |remote: Remote<RobotMachine<Plant>>| {
+            let started = |remote: Remote<RobotMachine<Led>>| {
                 connect(&remote, &theirs, &moved);
                 started(remote);
             };
@@ -98,7 +99,7 @@ impl RobotBuilder {
 }
 
 /// From here on what is sent goes to the session, and so does what devices measure.
-fn connect(remote: &Remote<RobotMachine<Plant>>, told: &Told, body: &Body) {
+fn connect(remote: &Remote<RobotMachine<Led>>, told: &Told, body: &Body) {
     for (at, port) in told.ports.0.iter().enumerate() {
         let Some(port) = port else { continue };
         let (remote, channel) = (remote.clone(), ChannelId(at as u8));

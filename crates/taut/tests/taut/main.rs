@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests too")]
 
 mod build;
+mod laws;
 mod messages;
 mod processes;
 mod refusals;

@@ -1,6 +1,7 @@
 //! Who talks to whom, who may move, and what the clocks read.
 
 use super::channel::{Declaration, MAX_CHANNELS};
+use super::law::ControlLaw;
 use super::report::{RobotState, StopCause};
 use super::{Error, HELLO_LEN, code_at, codes, emit_floats, f32_at, floats_at, reserved, u32_at, u64_at};
 
@@ -275,21 +276,28 @@ pub struct Hello {
     pub turns: bool,
     /// What it accepts.
     pub limits: Limits,
+    /// By which control law it is coupled, where its peer has to be by the same.
+    pub law: Option<ControlLaw>,
     /// The channels that it declares; in all no more than fit into [`MAX_HELLO_LEN`](super::MAX_HELLO_LEN).
     pub channels: Vec<Declaration>,
 }
 
 /// Bit 0 of a hello's flags.
 const HOLD_TO_RUN: u8 = 1;
+/// Bit 1, in a hello that says a control law: what [`TURNING_VERSION`](super::TURNING_VERSION) says of others.
+const TURNS: u8 = 2;
 /// Where a hello says how many channels follow.
 const CHANNELS_AT: usize = HELLO_LEN - 1;
 
 impl Hello {
-    pub(super) fn parse(bytes: &[u8], turns: bool) -> Result<Self, Error> {
+    /// Of an end whose states say how things turn, as its version says, or the flags of a hello that says a law.
+    pub(super) fn parse(bytes: &[u8], turns: bool, has_law: bool) -> Result<Self, Error> {
         let flags = bytes[11];
-        if flags & !HOLD_TO_RUN != 0 {
+        let known = if has_law { HOLD_TO_RUN | TURNS } else { HOLD_TO_RUN };
+        if flags & !known != 0 {
             return Err(Error::Value { at: 11, value: flags });
         }
+        let law = if has_law { Some(ControlLaw::parse_at(bytes, HELLO_LEN)?) } else { None };
         let limits = Limits {
             position_min: floats_at(bytes, 24),
             position_max: floats_at(bytes, 36),
@@ -309,14 +317,18 @@ impl Hello {
             max_age_us: u32_at(bytes, 68),
             deadline_us: u32_at(bytes, 72),
             hold_to_run: flags & HOLD_TO_RUN != 0,
-            turns,
+            turns: turns || flags & TURNS != 0,
+            law,
             limits,
-            channels: channels_at(bytes)?,
+            channels: channels_at(bytes, HELLO_LEN + law.map_or(0, |_| ControlLaw::LEN))?,
         })
     }
 
     pub(super) fn emit(&self, buffer: &mut Vec<u8>) {
-        let flags = if self.hold_to_run { HOLD_TO_RUN } else { 0 };
+        let mut flags = if self.hold_to_run { HOLD_TO_RUN } else { 0 };
+        if self.law.is_some() && self.turns {
+            flags |= TURNS;
+        }
         buffer.extend_from_slice(&[self.role.code(), self.state.code(), self.cause.code(), flags]);
         buffer.extend_from_slice(&self.epoch.to_be_bytes());
         buffer.extend_from_slice(&self.rate_mhz.to_be_bytes());
@@ -329,12 +341,14 @@ impl Hello {
         buffer.extend_from_slice(&self.deadline_us.to_be_bytes());
         assert!(self.channels.len() <= MAX_CHANNELS, "there are at most {MAX_CHANNELS} channels");
         buffer.push(self.channels.len() as u8);
+        self.law.iter().for_each(|law| law.emit(buffer));
         self.channels.iter().for_each(|channel| channel.emit(buffer));
     }
 
     /// Bytes of its frame.
     pub fn len(&self) -> usize {
-        HELLO_LEN + self.channels.iter().map(Declaration::len).sum::<usize>()
+        let law = self.law.map_or(0, |_| ControlLaw::LEN);
+        HELLO_LEN + self.channels.iter().map(Declaration::len).sum::<usize>() + law
     }
 
     /// Never.
@@ -344,8 +358,8 @@ impl Hello {
 }
 
 /// The channels at the end of a hello, and nothing after them.
-fn channels_at(bytes: &[u8]) -> Result<Vec<Declaration>, Error> {
-    let (count, mut at) = (usize::from(bytes[CHANNELS_AT]), HELLO_LEN);
+fn channels_at(bytes: &[u8], mut at: usize) -> Result<Vec<Declaration>, Error> {
+    let count = usize::from(bytes[CHANNELS_AT]);
     if count > MAX_CHANNELS {
         return Err(Error::Value { at: CHANNELS_AT, value: bytes[CHANNELS_AT] });
     }

@@ -28,7 +28,7 @@
 //! | 6 | its acknowledgement, a [`CommandAck`] | 44 | robot |
 //! | 7 | [`ClockRequest`] | 16 | both |
 //! | 8 | [`ClockReply`] | 32 | both |
-//! | 9 | [`Hello`]: role, state, configuration, channels | 77 and more | both |
+//! | 9 | [`Hello`]: role, state, configuration, channels, a [`ControlLaw`] | 77 and more | both |
 //! | 10 | [`Status`] of the robot | 14 | robot |
 //! | 11, 17 | [`Feedback`]: the robot's state, its force; and an [`Ack`] | 77, 99 | robot |
 //! | 12 | refusal, a [`RefusalReason`] | 9 | robot |
@@ -52,6 +52,7 @@
 mod channel;
 mod control;
 mod data;
+mod law;
 mod report;
 mod state;
 #[cfg(test)]
@@ -62,6 +63,7 @@ pub use control::{
     Answer, ClockReply, ClockRequest, Command, CommandAck, Hello, Limits, RefusalReason, Role,
 };
 pub use data::{DataAck, DataHeader, Part, Piece, Pieces};
+pub use law::{ControlLaw, LawKind};
 pub use report::{Ack, Arrivals, RobotState, Status, StopCause, Verdict};
 pub use state::{Feedback, Priority, State, Turning};
 
@@ -69,6 +71,8 @@ pub use state::{Feedback, Priority, State, Turning};
 pub const VERSION: u8 = 7;
 /// Of the frames of states that say how something turns, and of the hello and the refusal of an end whose states do.
 pub const TURNING_VERSION: u8 = 8;
+/// Of the hello of an end that says by which control law it is coupled.
+pub const LAW_VERSION: u8 = 9;
 /// What every frame begins with.
 pub const MAGIC: [u8; 2] = *b"ts";
 /// Bytes before the body of a frame.
@@ -163,6 +167,18 @@ pub enum Error {
         /// The peer's do.
         theirs: bool,
     },
+    /// The ends are not coupled by the same control law.
+    #[error(
+        "this end is coupled by {}, and the peer by {}: give both the same control law and the same servo",
+        law(*.ours),
+        law(*.theirs)
+    )]
+    OtherLaw {
+        /// The peer's; `None`: none that it says, or it is of an earlier version.
+        theirs: Option<ControlLaw>,
+        /// This end's.
+        ours: Option<ControlLaw>,
+    },
     /// A kind that this version does not have.
     #[error("unknown kind {0}")]
     Kind(u8),
@@ -191,6 +207,10 @@ const fn end(theirs: bool) -> &'static str {
     if theirs { "the peer" } else { "this end" }
 }
 
+fn law(law: Option<ControlLaw>) -> String {
+    law.map_or_else(|| "none that it has to say".to_owned(), |law| law.to_string())
+}
+
 impl Frame {
     /// Reads a frame. Numbers are not looked at: see [`State::is_finite`].
     ///
@@ -204,7 +224,9 @@ impl Frame {
         let may_turn = has_state && state::is_turning(bytes)
             || bytes.get(field::KIND).is_some_and(|kind| matches!(*kind, HELLO | REFUSAL));
         let turns = may_turn && bytes[field::VERSION] == TURNING_VERSION;
-        if let Some(&theirs) = bytes.get(field::VERSION).filter(|version| **version != VERSION && !turns) {
+        let has_law = bytes.get(field::KIND) == Some(&HELLO) && bytes[field::VERSION] == LAW_VERSION;
+        let is_known = |version: u8| version == VERSION || turns || has_law;
+        if let Some(&theirs) = bytes.get(field::VERSION).filter(|version| !is_known(**version)) {
             return Err(Error::UnsupportedVersion { theirs, ours: VERSION });
         }
         if bytes.len() < HEADER_LEN {
@@ -212,7 +234,8 @@ impl Frame {
         }
         let kind = bytes[field::KIND];
         let more = if has_state { state::tail_len(bytes) } else { 0 };
-        let needed = length_of(kind).ok_or(Error::Kind(kind))? + more;
+        let law = if has_law { ControlLaw::LEN } else { 0 };
+        let needed = length_of(kind).ok_or(Error::Kind(kind))? + more + law;
         // A hello goes on with channels, and says itself where it ends.
         let is_longer = kind == HELLO && (needed..=MAX_HELLO_LEN).contains(&bytes.len());
         if bytes.len() != needed && !is_longer {
@@ -232,7 +255,7 @@ impl Frame {
             6 => Body::ResumeAck(CommandAck::parse(bytes)?),
             7 => Body::ClockRequest(ClockRequest::parse(bytes)),
             8 => Body::ClockReply(ClockReply::parse(bytes)),
-            HELLO => Body::Hello(Hello::parse(bytes, turns)?),
+            HELLO => Body::Hello(Hello::parse(bytes, turns, has_law)?),
             10 => Body::Status(Status::parse(bytes)?),
             11 | 17 => Body::Feedback(Feedback::parse(bytes, tail)?),
             REFUSAL => Body::Refusal(RefusalReason::parse(bytes, turns)?),
@@ -272,7 +295,7 @@ impl Body {
     pub fn emit(&self, session: u32, buffer: &mut Vec<u8>) {
         buffer.extend_from_slice(&MAGIC);
         let state = self.state();
-        buffer.extend_from_slice(&[if self.turns() { TURNING_VERSION } else { VERSION }, self.kind()]);
+        buffer.extend_from_slice(&[self.version(), self.kind()]);
         buffer.extend_from_slice(&session.to_be_bytes());
         if let Some(state) = state {
             state.emit(buffer);
@@ -294,6 +317,14 @@ impl Body {
         }
         if let Some(state) = state {
             state.emit_tail(buffer);
+        }
+    }
+
+    fn version(&self) -> u8 {
+        match self {
+            Self::Hello(Hello { law: Some(_), .. }) => LAW_VERSION,
+            body if body.turns() => TURNING_VERSION,
+            _ => VERSION,
         }
     }
 

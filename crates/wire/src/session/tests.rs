@@ -81,6 +81,23 @@ fn of_turning(frame: &str) -> String {
     frame.replacen("74 73 07", "74 73 08", 1)
 }
 
+/// Of the version after that, with flags, and a law before its channels.
+fn with_law(hello: &str, flags: &str) -> String {
+    let law = "02  00 2d c6 c0 00 00 af c8  00 00 75 30 00 00 01 c2  00 00 75 30";
+    let hello = hello.replacen("74 73 07", "74 73 09", 1);
+    let hello = hello.replacen("01 02 00 01", &format!("01 02 {flags}"), 1);
+    hello.replacen("00 00 01 04  01", &format!("00 00 01 04  01 {law}"), 1)
+}
+
+fn law() -> ControlLaw {
+    ControlLaw {
+        kind: LawKind::Wave,
+        servo: [3_000_000, 45_000],
+        turning_servo: [30_000, 450],
+        impedance: 30_000,
+    }
+}
+
 fn turning() -> State {
     State { turning: Some(Turning { velocity: [1.0, 0.0, -2.0], torque: [0.0, 0.5, -0.5] }), ..state() }
 }
@@ -126,6 +143,7 @@ fn golden() -> Vec<(String, Body)> {
         deadline_us: 0x0104,
         hold_to_run: true,
         turns: false,
+        law: None,
         limits,
         channels: vec![declaration()],
     };
@@ -172,7 +190,12 @@ fn golden() -> Vec<(String, Body)> {
             with_turning(&with_energy(STATE)),
             Body::State(State { energy: Some(1.5), turning_energy: 2.5, ..turning() }),
         ),
-        (of_turning(&frame(9, hello_hex)), Body::Hello(Hello { turns: true, ..hello })),
+        (of_turning(&frame(9, hello_hex)), Body::Hello(Hello { turns: true, ..hello.clone() })),
+        (with_law(&frame(9, hello_hex), "00 01"), Body::Hello(Hello { law: Some(law()), ..hello.clone() })),
+        (
+            with_law(&frame(9, hello_hex), "00 03"),
+            Body::Hello(Hello { law: Some(law()), turns: true, ..hello }),
+        ),
         (of_turning(&frame(12, "03")), Body::Refusal(RefusalReason::Turns)),
         (
             with_energy(&frame(17, &acknowledging_hex)),
@@ -201,7 +224,7 @@ fn golden_bytes_are_emitted() {
 
 #[test]
 fn another_version_is_a_clear_error_whatever_follows() {
-    for theirs in [0, 1, 2, 3, TURNING_VERSION, 255] {
+    for theirs in [0, 1, 2, 3, TURNING_VERSION, LAW_VERSION, 255] {
         let error = Error::UnsupportedVersion { theirs, ours: VERSION };
         assert_eq!(Frame::parse(&[b't', b's', theirs]), Err(error));
         assert_eq!(Frame::parse(&[b't', b's', theirs, 200, 1, 2, 3, 4, 5]), Err(error));
@@ -439,7 +462,9 @@ proptest! {
             schema,
         };
         let Body::Hello(hello) = golden()[8].1.clone() else { panic!("kind 9") };
-        let frame = Frame { session: 1, body: Body::Hello(Hello { channels: vec![channel; count], ..hello }) };
+        let law = (codes[0] % 2 == 0).then(law);
+        let hello = Hello { channels: vec![channel; count], law, turns: codes[1] % 2 == 0, ..hello };
+        let frame = Frame { session: 1, body: Body::Hello(hello) };
         prop_assert_eq!(Frame::parse(&emitted(&frame)), Ok(frame));
     }
 
@@ -493,4 +518,34 @@ proptest! {
             prop_assert_eq!(Frame::parse(&emitted(&frame)), Ok(frame));
         }
     }
+}
+
+#[test]
+fn ends_of_different_laws_are_told_both_in_words() {
+    let tdpa = ControlLaw { kind: LawKind::Tdpa, turning_servo: [0; 2], impedance: 0, ..law() };
+    let says = |theirs, ours| Error::OtherLaw { theirs, ours }.to_string();
+    let said = says(Some(tdpa), Some(law()));
+    assert!(
+        said.starts_with("this end is coupled by `wave` with a servo of 3000 N/m and 45 N·s/m"),
+        "{said}"
+    );
+    assert!(
+        said.contains("turning 30 N·m/rad and 0.45 N·m·s/rad, impedance 30 N·s/m, and the peer by `tdpa`"),
+        "{said}"
+    );
+    assert!(says(None, Some(tdpa)).contains("the peer by none"));
+}
+
+#[test]
+fn a_hello_that_is_too_short_for_its_law_or_has_an_unknown_one_is_refused() {
+    let whole = hex(&golden().into_iter().find(|(bytes, _)| bytes.starts_with("74 73 09")).expect("a law").0);
+    for len in [HEADER_LEN, HELLO_LEN, HELLO_LEN + ControlLaw::LEN - 1, whole.len() - 1] {
+        assert!(Frame::parse(&whole[..len]).is_err(), "{len}");
+    }
+    let mut unknown = whole.clone();
+    unknown[HELLO_LEN] = 0;
+    assert!(matches!(Frame::parse(&unknown), Err(Error::Value { value: 0, .. })));
+    let mut flags = whole;
+    flags[11] = 5;
+    assert_eq!(Frame::parse(&flags), Err(Error::Value { at: 11, value: 5 }));
 }

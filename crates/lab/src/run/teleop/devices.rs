@@ -4,7 +4,9 @@ use std::cell::Cell;
 use std::fmt;
 use std::rc::Rc;
 
-use taut_agent::{DeviceFailure, DeviceMessage, Measured, OperatorDevice, RobotDevice, Sample, SetPoint};
+use taut_agent::{
+    Coupling, DeviceFailure, DeviceMessage, Measured, OperatorDevice, RobotDevice, Sample, SetPoint,
+};
 use taut_core::{Bitrate, Duration, Seed, Time};
 use taut_session::motion::Motion;
 use taut_session::{ChannelId, Direction, MotionLimits, RobotConfig, StopCause};
@@ -46,6 +48,8 @@ pub struct Devices {
     pub robot: Option<Box<dyn RobotDevice>>,
     /// What the robot lets itself be told. Default: anything.
     pub limits: Option<MotionLimits>,
+    /// How both ends are coupled. Default: by the scenario's law, over the simulated arm's controller.
+    pub coupling: Option<Coupling>,
     /// What they may read the time from: give them copies of it.
     pub clock: RunClock,
 }
@@ -79,6 +83,10 @@ impl Ends {
         Self { devices, over: Over::default(), reserves }
     }
 
+    fn coupling(&self, teleop: &Teleop) -> Option<Coupling> {
+        self.devices.coupling.or_else(|| settings::coupling(teleop))
+    }
+
     pub(super) fn clock(&self) -> RunClock {
         self.devices.clock.clone()
     }
@@ -90,9 +98,10 @@ impl Ends {
             Some(own) => (own, Generators::new(teleop, seed, Direction::ToRobot)),
             None => (Box::new(SimulatedHand::of_run(teleop, seed)) as _, Generators::default()),
         };
-        let device = match teleop.coupling() {
-            Some(law) => {
-                Box::new(TellingHand(settings::coupled_hand(teleop, law, device), self.reserves.clone())) as _
+        let device = match self.coupling(teleop) {
+            Some(coupling) => {
+                let hand = coupling.hand(device, period, settings::most(teleop));
+                Box::new(TellingHand(hand, self.reserves.clone())) as _
             }
             None => device,
         };
@@ -113,10 +122,10 @@ impl Ends {
             Box::new(SimulatedArm::of_run(teleop, seed, begins_at)) as _
         };
         let device = own.unwrap_or_else(simulated);
-        let device = match teleop.coupling() {
-            Some(law) => {
+        let device = match self.coupling(teleop) {
+            Some(coupling) => {
                 let limits = self.devices.limits.unwrap_or_default();
-                let arm = settings::coupled_arm(teleop, law, device, limits);
+                let arm = coupling.arm(device, limits, teleop.watchdog);
                 Box::new(TellingArm(arm, self.reserves.clone())) as _
             }
             None => device,

@@ -92,10 +92,10 @@ impl Way {
 fn devices(teleop: &Teleop, seed: Seed) -> (Box<dyn OperatorDevice>, Box<dyn RobotDevice>) {
     let hand = SimulatedHand::of_run(teleop, seed);
     let arm = SimulatedArm::of_run(teleop, seed, hand.position());
-    match teleop.coupling() {
-        Some(law) => (
-            Box::new(settings::coupled_hand(teleop, law, hand)),
-            Box::new(settings::coupled_arm(teleop, law, arm, MotionLimits::new())),
+    match settings::coupling(teleop) {
+        Some(coupling) => (
+            Box::new(coupling.hand(hand, teleop.period, settings::most(teleop))),
+            Box::new(coupling.arm(arm, MotionLimits::new(), teleop.watchdog)),
         ),
         None => (Box::new(hand), Box::new(arm)),
     }

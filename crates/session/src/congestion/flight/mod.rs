@@ -417,7 +417,8 @@ impl Flight {
             self.round.longest = self.round.longest.max(bytes);
         }
         self.round.arrived += bytes;
-        self.arrived = self.arrived.max(place);
+        // What went in an earlier session may be told of in this one.
+        self.arrived = self.arrived.max(place.min(self.sent));
     }
 
     /// A path is no more: what goes takes another one, of which nothing is known. A longer one would be taken for a queue, and what can wait would
@@ -438,7 +439,8 @@ impl Flight {
 
     /// A frame that can wait is lost, and nobody will hear of it.
     pub(in crate::congestion) fn lost(&mut self, place: u64) {
-        self.arrived = self.arrived.max(place);
+        // What went in an earlier session may be told of in this one.
+        self.arrived = self.arrived.max(place.min(self.sent));
         self.room.lost(place, self.sent);
     }
 }

@@ -69,7 +69,7 @@ impl StateGuard {
         self.measured_gripper = Some(measured.gripper);
     }
 
-    /// Does this lead it to be turned further from how it measures itself than hand and arm may be apart?
+    /// Does this lead it to be turned further from how it measures itself than [hand and arm may be](taut_core::FARTHEST_TURN)?
     pub(crate) fn is_apart(&self, now: Time, asked: &State) -> bool {
         !asked.locked && unit(asked.orientation_wxyz).is_some_and(|wanted| self.turn.is_apart(now, wanted))
     }

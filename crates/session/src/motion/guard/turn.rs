@@ -1,14 +1,10 @@
 //! An orientation that turns no faster than it may.
 
-use taut_core::{Duration, Time};
+use taut_core::{Duration, FARTHEST_TURN, Time};
 use taut_wire::session::Verdict;
 
 use super::set_point::elapsed;
 use super::vector::{Vector, limit, magnitude};
-
-/// Hand and arm may be so far apart, rad. Where they are half a turn apart the shorter way between them becomes the other one, and an arm that follows goes back; between two
-/// states that arrive the hand would have to turn by another half to be taken for one that is near from the other side.
-const FARTHEST: f64 = std::f64::consts::FRAC_PI_2;
 
 /// A unit quaternion: w, x, y, z.
 pub(super) type Quaternion = [f64; 4];
@@ -55,8 +51,9 @@ impl Turn {
         self.measured.filter(fresh).map(|(orientation, _)| orientation)
     }
 
+    /// Is this too far from how the robot measures itself?
     pub(super) fn is_apart(&self, now: Time, wanted: Quaternion) -> bool {
-        self.measured(now).is_some_and(|measured| magnitude(&rotation(measured, wanted)) > FARTHEST)
+        self.measured(now).is_some_and(|measured| magnitude(&rotation(measured, wanted)) > FARTHEST_TURN)
     }
 
     pub(super) fn enable(&mut self, now: Time) {

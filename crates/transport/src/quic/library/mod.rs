@@ -476,7 +476,7 @@ pub trait Connection {
     fn smoothed_rtt(&self) -> Option<Duration>;
     /// What may be under way, and the rate that [`Paced`](super::Paced) keeps; of several paths, of the one with the highest.
     fn allowance(&self) -> (u64, Option<Bitrate>);
-    /// What of this has been received and lost.
+    /// Frames received, ACK frames among them, and packets lost.
     fn counted(&mut self) -> Counted<Self::Frames>;
     /// Is there a sample that has not left?
     fn holds_sample(&mut self) -> bool;
