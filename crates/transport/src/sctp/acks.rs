@@ -62,13 +62,14 @@ impl Acks {
         let is_time = many || now.saturating_since(self.left) >= apart;
         let plain: Vec<bool> = packet::chunks(&packet).map(|chunk| chunk.is_plain_sack()).collect();
         let data = packet::chunks(&packet).filter(|chunk| chunk.tsn().is_some()).count();
+        if !packet::chunks(&packet).any(packet::Chunk::acknowledges) {
+            // A heartbeat says nothing of what arrived: beside it, what is held stays so until it is due.
+            return Some(if is_time && data == plain.len() { self.with_held(now, packet) } else { packet });
+        }
         if data + plain.iter().filter(|plain| **plain).count() < plain.len() {
-            // It reports a hole, or sets up or ends an association.
+            // It reports a hole or a duplicate, or ends an association.
             self.leaves(now);
             return Some(packet);
-        }
-        if data == plain.len() {
-            return Some(if is_time { self.with_held(now, packet) } else { packet });
         }
         if many || is_time && data > 0 {
             self.leaves(now);
@@ -92,9 +93,9 @@ impl Acks {
         Some((held.path, held.packet))
     }
 
-    /// The association is over.
+    /// Another association begins, or this one is over.
     pub(super) fn forget(&mut self) {
-        self.held = None;
+        (self.held, self.arrived) = (None, 0);
     }
 
     /// What is held goes with a message, where there is room.
@@ -118,10 +119,14 @@ impl Acks {
 
 #[cfg(test)]
 mod tests {
-    use super::super::packet::tests::{data, sack};
+    use super::super::packet::tests::{data, sack, without_numbers};
     use super::*;
 
     const RTT: Duration = Duration::from_millis(40);
+    const HEARTBEAT: u8 = 4;
+    const HEARTBEAT_ACK: u8 = 5;
+    const SHUTDOWN: u8 = 7;
+    const FORWARD_TSN: u8 = 192;
     const PATH: PathId = PathId(0);
 
     fn at(ms: u64) -> Time {
@@ -171,6 +176,44 @@ mod tests {
         acks.arrived(1_200);
         assert_eq!(acks.filter(at(51), RTT, PATH, sack(9, &[])), Some(sack(9, &[])));
         assert_eq!(acks.poll_timeout(), None);
+    }
+
+    #[test]
+    fn what_acknowledges_nothing_takes_the_place_of_no_acknowledgement() {
+        for kind in [HEARTBEAT, HEARTBEAT_ACK, FORWARD_TSN] {
+            let mut acks = Acks::new(1_200);
+            acks.filter(at(0), RTT, PATH, both(1, 7));
+            assert_eq!(acks.filter(at(1), RTT, PATH, sack(3, &[])), None);
+            acks.arrived(1_200);
+            let other = without_numbers(kind);
+            assert_eq!(acks.filter(at(2), RTT, PATH, other.clone()), Some(other.clone()));
+            acks.arrived(1_200);
+            let with_message = packet::join(&other, &data(&[8]));
+            assert_eq!(acks.filter(at(3), RTT, PATH, with_message.clone()), Some(with_message));
+            assert_eq!(
+                acks.filter(at(3), RTT, PATH, data(&[9])),
+                Some(both(3, 9)),
+                "two full ones came, {kind}"
+            );
+
+            assert_eq!(acks.filter(at(4), RTT, PATH, sack(5, &[])), None);
+            assert_eq!(acks.filter(at(20), RTT, PATH, other.clone()), Some(other.clone()));
+            assert_eq!(acks.poll(at(20)), Some((PATH, sack(5, &[]))), "{kind}");
+
+            assert_eq!(acks.filter(at(21), RTT, PATH, sack(6, &[])), None);
+            let own = packet::join(&sack(7, &[]), &other);
+            assert_eq!(acks.filter(at(22), RTT, PATH, own.clone()), Some(own));
+            assert_eq!(acks.poll(at(99)), None, "it had one of its own, {kind}");
+        }
+    }
+
+    #[test]
+    fn a_shutdown_acknowledges_all_that_was_held() {
+        let mut acks = Acks::new(1_200);
+        acks.filter(at(0), RTT, PATH, sack(1, &[]));
+        let shutdown = without_numbers(SHUTDOWN);
+        assert_eq!(acks.filter(at(0), RTT, PATH, shutdown.clone()), Some(shutdown));
+        assert_eq!(acks.poll(at(99)), None);
     }
 
     #[test]

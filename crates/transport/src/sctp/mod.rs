@@ -218,7 +218,7 @@ impl Sctp {
         self.outgoing.extend(self.acks.poll(now));
         if let Some(packet) = self.tail.poll(now) {
             self.repeats.packets += 1;
-            self.outgoing.push_back(packet);
+            self.outgoing.push_back((self.path, packet));
         }
         self.observe();
     }
@@ -320,12 +320,13 @@ impl Sctp {
                     let packet = self.repeats.filter(now, patience, packet);
                     let packet = packet.and_then(|packet| self.acks.filter(now, rtt, path, packet));
                     if let Some(packet) = packet {
-                        self.tail.sent(now, rtt, path, &packet);
+                        self.tail.sent(now, rtt, &packet);
                         self.outgoing.push_back((path, packet));
                     }
                 }
                 SocketEvent::OnConnected() | SocketEvent::OnConnectionRestarted() => {
                     self.phase = Phase::Connected;
+                    self.acks.forget();
                     self.tail.forget();
                     self.events.push_back(Event::Connected);
                 }

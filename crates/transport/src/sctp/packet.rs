@@ -6,6 +6,8 @@ const DATA: u8 = 0;
 const SACK: u8 = 3;
 /// Of one without blocks (RFC 9260 section 3.3.4).
 const PLAIN_SACK: usize = 16;
+/// It has a Cumulative TSN Ack as well (RFC 9260 section 3.3.8).
+const SHUTDOWN: u8 = 7;
 /// RFC 8260 section 2.1.
 const I_DATA: u8 = 64;
 
@@ -31,6 +33,11 @@ impl Chunk<'_> {
     /// Does it acknowledge all up to a number, and report neither holes nor duplicates?
     pub(super) fn is_plain_sack(self) -> bool {
         self.0[0] == SACK && self.0.len() == PLAIN_SACK
+    }
+
+    /// Does it tell up to which number all arrived?
+    pub(super) fn acknowledges(self) -> bool {
+        matches!(self.0[0], SACK | SHUTDOWN)
     }
 
     fn word(self, at: usize) -> Option<u32> {
@@ -136,6 +143,11 @@ pub(super) mod tests {
             chunk.extend_from_slice(&last.to_be_bytes());
         }
         packet(&[chunk])
+    }
+
+    /// A chunk of that kind, of four bytes besides its header.
+    pub(crate) fn without_numbers(kind: u8) -> Vec<u8> {
+        packet(&[vec![kind, 0, 0, 8, 0, 0, 0, 1]])
     }
 
     #[test]
