@@ -128,13 +128,14 @@ class Console {
   private beat(): void {
     if (this.stopPressedAt !== null && performance.now() - this.stopSaidAt >= STOP_AGAIN) this.sayStop();
     this.panels.keys(document.hasFocus());
+    // Also where nobody feels it: a contact that is over is none for who takes control later.
+    const share = this.rumble.next(performance.now());
     if (document.visibilityState !== "visible" || !this.inControl) return;
     const pad = gamepad(navigator.getGamepads?.() ?? []);
     if (this.hold.readGamepad(pad) === "lost") {
       this.panels.say("the gamepad is gone: let go");
       this.release();
     }
-    const share = this.rumble.next(performance.now());
     if (pad && share !== null) rumble(pad, share);
     this.say();
   }

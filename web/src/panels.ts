@@ -140,8 +140,9 @@ export class Panels {
     if (recent.round_trip_mean_ms !== null) {
       this.trip.add(now, recent.round_trip_mean_ms);
       this.trip.add(now, recent.round_trip_max_ms);
-      this.write("trip", `${ms(recent.round_trip_mean_ms)} now, p99 ${ms(status.rtt.p99_ms)}`);
     }
+    const trip = recent.round_trip_mean_ms === null ? "none" : ms(recent.round_trip_mean_ms);
+    this.write("trip", status.rtt.count > 0 ? `${trip} now, p99 ${ms(status.rtt.p99_ms)}` : "–");
     this.write("rate", `${recent.rate_hz.toFixed(0)}/s of ${status.allowed_hz.toFixed(0)}, ${(recent.throughput_bps / 1e6).toFixed(2)} Mbit/s`);
     this.write("delivered", `${status.delivered} of ${status.messages}, ${status.lost} lost, ${status.late} late`);
     const causes = Object.entries({ ...status.dropped, "picture at gateway": this.gatewayCounts.pictures_dropped, "lapsed lease": this.gatewayCounts.lapses });

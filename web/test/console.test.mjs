@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as wait } from "node:timers/promises";
 import { inEachBrowser } from "./browsers.mjs";
-import { ATTEMPTS, hold, moving, open, position, resume, shows, stops } from "./page.mjs";
+import { ATTEMPTS, gamepad, hold, moving, open, position, resume, shows, stops } from "./page.mjs";
 import { Session, WATCHDOG, until } from "./session.mjs";
 
 const LEASE = 120;
@@ -90,30 +90,20 @@ inEachBrowser((browser) => {
       const page = await open(browser(), session);
       await page.evaluate(() => dispatchEvent(Object.assign(new Event("gamepadconnected"), { gamepad: { id: "odd pad", mapping: "" } })));
       await shows(page, "#events", /knows no layout of odd pad/);
-      const gamepad = (isThere, isHeld) =>
-        page.evaluate(
-          ([isThere, isHeld]) => {
-            const button = (pressed) => ({ pressed, value: Number(pressed) });
-            const buttons = Array.from({ length: 17 }, (_, place) => button(place === 5 && isHeld));
-            const pad = { id: "script", connected: true, mapping: "standard", axes: [0, -1, 0, 0], buttons };
-            navigator.getGamepads = () => (isThere ? [pad] : [null]);
-          },
-          [isThere, isHeld],
-        );
       let least = Infinity;
       for (let attempt = 0; attempt < ATTEMPTS && least > 70; attempt++) {
         // Once more, where a busy machine held up the page meanwhile: what lapsed has to be let go first.
         await until(async () => {
-          await gamepad(true, false);
+          await gamepad(page, true, false);
           await wait(100);
-          await gamepad(true, true);
+          await gamepad(page, true, true);
           await until(async () => (await page.getAttribute("body", "data-holds")) === "true", "the gamepad is held");
           await page.keyboard.press("KeyR");
           await wait(100);
           return (await page.textContent("#standing")) === "MOVING";
         }, "the robot moves");
         const from = performance.now();
-        await gamepad(false, false);
+        await gamepad(page, false, false);
         const line = await session.robot.line((line) => line.event === "stopped", from);
         assert.match(line.why, /released/i);
         least = Math.min(least, line.at - from);

@@ -34,6 +34,19 @@ export const hold = (page, key, is, what) =>
     return false;
   }, what);
 
+/** A gamepad by a script, held forth by its shoulder button or not; what its motors are asked is in `effects`. Or there is none any more. */
+export const gamepad = (page, isThere, isHeld) =>
+  page.evaluate(
+    ([isThere, isHeld]) => {
+      const button = (pressed) => ({ pressed, value: Number(pressed) });
+      const buttons = Array.from({ length: 17 }, (_, place) => button(place === 5 && isHeld));
+      const playEffect = async (kind, effect) => (globalThis.effects ??= []).push({ kind, ...effect });
+      const pad = { id: "script", connected: true, mapping: "standard", axes: [0, -1, 0, 0], buttons, vibrationActuator: { playEffect } };
+      navigator.getGamepads = () => (isThere ? [pad] : [null]);
+    },
+    [isThere, isHeld],
+  );
+
 export const position = async (page) => Number.parseFloat(await page.textContent("#position"));
 
 /** A session whose robot moves while something is held. */

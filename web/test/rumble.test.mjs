@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { build } from "esbuild";
 import { inEachBrowser } from "./browsers.mjs";
-import { moving } from "./page.mjs";
+import { gamepad, moving } from "./page.mjs";
 import { until } from "./session.mjs";
 
 const { outputFiles } = await build({ entryPoints: [new URL("../src/rumble.ts", import.meta.url).pathname], bundle: true, format: "esm", write: false });
@@ -44,21 +44,13 @@ inEachBrowser((browser) => {
     moving(
       browser(),
       async (page) => {
-        const push = (isHeld) =>
-          page.evaluate((isHeld) => {
-            const button = (pressed) => ({ pressed, value: Number(pressed) });
-            const buttons = Array.from({ length: 17 }, (_, place) => button(place === 5 && isHeld));
-            const playEffect = async (kind, effect) => (globalThis.effects ??= []).push({ kind, ...effect });
-            const pad = { id: "script", connected: true, mapping: "standard", axes: [0, -1, 0, 0], buttons, vibrationActuator: { playEffect } };
-            navigator.getGamepads = () => [pad];
-          }, isHeld);
         const effects = () => page.evaluate(() => globalThis.effects ?? []);
         // Once more, where a busy machine held up the page meanwhile: what lapsed has to be let go first.
         await until(async () => {
-          await push(false);
+          await gamepad(page, true, false);
           await page.keyboard.press("KeyR");
           await new Promise((resolve) => setTimeout(resolve, 100));
-          await push(true);
+          await gamepad(page, true, true);
           await new Promise((resolve) => setTimeout(resolve, 2000));
           return (await effects()).length > 0;
         }, "the gamepad is asked to rumble");

@@ -6,7 +6,7 @@ use taut_control::{
 };
 use taut_core::{Duration, HoldTarget, Time};
 use taut_session::motion::Motion;
-use taut_session::{ChannelId, MotionLimits, Priority, State, StopCause, Turning};
+use taut_session::{ChannelId, FEEDBACK_DEADLINE, MotionLimits, Priority, State, StopCause, Turning};
 
 use crate::{DeviceFailure, LawFeedback, Lease, Measured, OperatorDevice, RobotDevice, Sample, SetPoint};
 use part::{Led, Part};
@@ -21,8 +21,12 @@ pub struct CoupledHand<D> {
     /// Of what it turns, where the law couples that too.
     turn: Option<OperatorEnd<Orientation>>,
     period: Duration,
-    /// Periods before this one.
+    /// Periods before this one in which nobody asked, or nothing new was read.
     missed: u64,
+    /// What was said of the newest reading.
+    last: Option<Sample>,
+    /// It was let go of, and has read nothing since.
+    is_free: bool,
     player: Player<Said>,
     /// Of what the robot says, when it is played.
     max_age: Duration,
@@ -68,6 +72,8 @@ impl<D: OperatorDevice> CoupledHand<D> {
             lasts: None,
             period,
             missed: 0,
+            last: None,
+            is_free: true,
         }
     }
 
@@ -83,9 +89,26 @@ impl<D: OperatorDevice> CoupledHand<D> {
         (self.player, self.max_age) = (Player::new(target, self.period), max_age);
         self
     }
-}
 
-impl<D: OperatorDevice> CoupledHand<D> {
+    /// Nothing is known of what came before.
+    fn forget(&mut self) {
+        self.end.lost();
+        self.turn.iter_mut().for_each(OperatorEnd::lost);
+        self.lasts = None;
+    }
+
+    /// The device has read nothing new, if anything: where it is nobody knows, so that the law is not asked. What it was pushed with last goes on, as where this host was
+    /// late; but not for longer than a robot's silence is borne.
+    fn read_nothing(&mut self, now: Time, sample: Sample) -> Sample {
+        self.missed = self.missed.saturating_add(1);
+        self.is_free |= sample.reading == 0 || self.period * self.missed >= FEEDBACK_DEADLINE;
+        if self.is_free {
+            self.forget();
+            self.push(now, &sample.state, &[0.0; 3], None);
+        }
+        self.last.filter(|last| last.reading == sample.reading).unwrap_or(sample)
+    }
+
     /// The device is pushed with what the law says, and told where the robot is: what moves relative to that begins there. While nobody knows where that is, a
     /// hand that the law pushes all the same, as a line of waves does, is told its own place.
     fn push(&mut self, now: Time, hand: &State, force: &Vector, torque: Option<Vector>) {
@@ -227,7 +250,12 @@ impl<D: OperatorDevice> OperatorDevice for CoupledHand<D> {
                 }
             }
         }
-        let Sample { mut state, reading } = self.device.sample(now)?;
+        let sample = self.device.sample(now)?;
+        if sample.reading == 0 || self.last.is_some_and(|last| last.reading == sample.reading) {
+            return Some(self.read_nothing(now, sample));
+        }
+        self.is_free = false;
+        let Sample { mut state, reading } = sample;
         let missed = std::mem::take(&mut self.missed);
         let point = part::push(&mut self.end, missed, &state)?;
         let turn = self.turn.as_mut().and_then(|turn| part::push(turn, missed, &state)).transpose();
@@ -251,17 +279,23 @@ impl<D: OperatorDevice> OperatorDevice for CoupledHand<D> {
         }
         self.push(now, &state, &force, turn.map(|turn| turn.force));
         let energy = is_passive.then_some(message.energy);
-        Some(Sample { state: State { energy, ..state }, reading })
+        self.last = Some(Sample { state: State { energy, ..state }, reading });
+        self.last
     }
     fn skip(&mut self, periods: u64) -> u64 {
-        self.missed = periods;
+        self.missed = self.missed.saturating_add(periods);
         self.device.skip(periods)
     }
     fn resumed(&mut self) {
         self.end.begin_again();
         self.turn.iter_mut().for_each(OperatorEnd::begin_again);
         self.player.clear();
+        self.is_free = true;
         self.device.resumed();
+        if self.robot.is_none() {
+            // It may have gone on from its own place meanwhile.
+            self.device.lost();
+        }
     }
     fn feel(&mut self, now: Time, state: &State) {
         // Of another law: what it means nobody knows.
@@ -276,9 +310,8 @@ impl<D: OperatorDevice> OperatorDevice for CoupledHand<D> {
         }
     }
     fn lost(&mut self) {
-        self.end.lost();
-        self.turn.iter_mut().for_each(OperatorEnd::lost);
-        (self.lasts, self.robot) = (None, None);
+        self.forget();
+        (self.robot, self.is_free) = (None, true);
         self.player.clear();
         self.device.lost();
     }

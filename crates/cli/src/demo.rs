@@ -156,7 +156,7 @@ struct Folder(SharedFolder);
 
 impl Folder {
     fn new() -> Result<Self, String> {
-        SharedFolder::new(std::env::temp_dir().join(format!("taut-demo-{}", std::process::id()))).map(Self)
+        SharedFolder::new(SharedFolder::path(std::process::id())).map(Self)
     }
 
     fn file(&self, name: &str) -> String {
@@ -271,13 +271,12 @@ fn emulated(pair: &LinkPair, robot: &str) -> Result<(RunningEmulator, Switches, 
     Ok((running, [to_robot, to_operator], address))
 }
 
-/// The one that was asked for, and those that the console's page may choose instead, each with its name.
+/// The one that was asked for, and, where there is a console, those that its page may choose instead, each with its name.
 fn networks(arguments: &Arguments) -> Result<Vec<(String, LinkPair)>, String> {
     let own = arguments.network.name();
-    let others = KNOWN.iter().filter(|(name, _)| *name != own).map(|(name, text)| Network::Known(name, text));
-    let mut links = vec![arguments.link.as_deref()];
-    links.resize(KNOWN.len() + 1, None);
-    let all = [arguments.network.clone()].into_iter().chain(others).zip(links);
+    let others = KNOWN.iter().filter(|(name, _)| arguments.has_console() && *name != own);
+    let others = others.map(|(name, text)| (Network::Known(name, text), None));
+    let all = [(arguments.network.clone(), arguments.link.as_deref())].into_iter().chain(others);
     all.map(|(network, link)| Ok((network.name(), network.link(link, Seed::new(arguments.seed))?))).collect()
 }
 

@@ -42,12 +42,19 @@ struct Floods {
 
 impl Floods {
     fn take(&mut self, note: &FloodNote) {
-        if note.change == FloodChange::Ended {
-            self.going_on.remove(&note.socket);
-            self.over += note.dropped;
-        } else {
-            self.going_on.insert(note.socket, note.dropped);
-        }
+        let over = match note.change {
+            FloodChange::Ended | FloodChange::NotTaken => {
+                self.going_on.remove(&note.socket);
+                note.dropped
+            }
+            // Of the one before it was not told that it ended.
+            FloodChange::Began => self.going_on.insert(note.socket, note.dropped).unwrap_or(0),
+            FloodChange::Peers | FloodChange::GoesOn => {
+                self.going_on.insert(note.socket, note.dropped);
+                0
+            }
+        };
+        self.over += over;
     }
 
     fn dropped(&self) -> u64 {
@@ -234,6 +241,9 @@ mod tests {
         assert_eq!(dropped(note(1, FloodChange::Ended, 80)), Some(85));
         assert_eq!(dropped(note(1, FloodChange::Began, 0)), Some(85), "the next one counts on");
         assert_eq!(dropped(note(1, FloodChange::Peers, 3)), Some(88));
+        assert_eq!(dropped(note(1, FloodChange::Began, 0)), Some(88), "nobody told that it ended");
+        assert_eq!(dropped(note(1, FloodChange::GoesOn, 4)), Some(92));
+        assert_eq!(dropped(note(1, FloodChange::NotTaken, 6)), Some(94));
     }
 
     #[test]

@@ -8,9 +8,9 @@ use std::process::{Child, Command, Stdio};
 
 use clap::Args;
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, Mode, OFlags, flock, fstat, open};
 use rustix::io::retry_on_intr;
-use rustix::process::{Pid, PidfdFlags, Signal, getpid, getppid, kill_process, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, Signal, geteuid, getpid, getppid, kill_process, pidfd_open};
 use taut_core::{Duration, Time};
 use taut_io::{Clock, spawn_unprivileged};
 use taut_session::StopCause;
@@ -73,10 +73,20 @@ impl SharedFolder {
         Self::of(path)
     }
 
+    /// That of a process's demonstration.
+    pub(crate) fn path(owner: u32) -> PathBuf {
+        std::env::temp_dir().join(format!("taut-demo-{owner}"))
+    }
+
+    /// One that is there. It is removed in the end, so that it has to be this user's own, and none that a link leads to.
     fn of(path: PathBuf) -> Result<Self, String> {
-        let used = File::open(&path).and_then(|folder| {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let used = open(&path, flags, Mode::empty()).map_err(io::Error::from).and_then(|folder| {
+            if fstat(&folder)?.st_uid != geteuid().as_raw() {
+                return Err(io::Error::new(io::ErrorKind::PermissionDenied, "another user's"));
+            }
             flock(&folder, FlockOperation::NonBlockingLockShared)?;
-            Ok(folder)
+            Ok(File::from(folder))
         });
         let used = used.map_err(|error| format!("{}: {error}", path.display()))?;
         Ok(Self { path, used: Some(used) })
@@ -125,7 +135,13 @@ impl PartOf {
 
     /// Held until everything is written, at the end of the process.
     pub(crate) fn folder(&self) -> Result<Option<SharedFolder>, String> {
-        self.part_folder.clone().map(SharedFolder::of).transpose()
+        let Some(path) = self.part_folder.clone() else { return Ok(None) };
+        // The last part removes it: no other folder is meant, whoever names it.
+        let owner = self.part_of.and_then(|owner| u32::try_from(owner).ok());
+        if owner.is_none_or(|owner| path != SharedFolder::path(owner)) {
+            return Err(format!("--part-folder {}: not the folder of a demonstration", path.display()));
+        }
+        SharedFolder::of(path).map(Some)
     }
 
     /// From now on `SIGTERM` comes when the owner has ended, whatever ended it, and an end that nothing holds up a while later.

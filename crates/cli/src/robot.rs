@@ -529,7 +529,7 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
 /// Does this say that there is an operator, or that there is none? In the clear no transport closes when one has left or is gone.
 fn has_operator_now(note: &Told<RobotNote>) -> Option<bool> {
     match note {
-        Told::Note(RobotNote::Event(RobotEvent::Connected { .. } | RobotEvent::Enabled)) => Some(true),
+        Told::Note(RobotNote::Event(RobotEvent::Connected { .. } | RobotEvent::Enabled { .. })) => Some(true),
         Told::Note(RobotNote::Event(RobotEvent::Closed)) => Some(false),
         Told::Note(RobotNote::Stopped { why, .. }) => {
             let is_gone =

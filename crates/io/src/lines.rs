@@ -148,7 +148,7 @@ fn robot(note: &RobotNote) -> Option<Told> {
         }
         RobotNote::Event(event) => match event {
             RobotEvent::Connected { session } => ("connected", vec![("session", json!(session))]),
-            RobotEvent::Enabled => ("enabled", Vec::new()),
+            RobotEvent::Enabled { .. } => ("enabled", Vec::new()),
             RobotEvent::LetGo { here } => ("let_go", vec![("here", json!(here))]),
             RobotEvent::PathTooSlow { age } => {
                 let needed_ms = patience(*age).as_millis_f64();

@@ -77,14 +77,8 @@ impl LawSpec {
     }
 
     /// Its name, as in a scenario: `"wave"`.
-    pub const fn name(&self) -> &'static str {
-        match self {
-            Self::PositionForce => "position_force",
-            Self::PositionPosition => "position_position",
-            Self::Wave(_) => "wave",
-            Self::Tdpa(_) => "tdpa",
-            Self::Oracle => "oracle",
-        }
+    pub fn name(&self) -> &'static str {
+        self.anywhere().name()
     }
 
     /// All, with what they are by themselves.
@@ -100,7 +94,12 @@ impl LawSpec {
 
     /// How long what it hears is held where nobody says so.
     pub fn hold(&self) -> HoldTarget {
-        self.law(&Environment::Free).unwrap_or_default().hold()
+        self.anywhere().hold()
+    }
+
+    /// The law, whatever is touched.
+    fn anywhere(&self) -> Law {
+        self.law(&Environment::Free).unwrap_or_default()
     }
 
     /// The law, where it is not that of the devices themselves, for an arm that touches this.

@@ -61,7 +61,7 @@ pub use counters::StreamSummary;
 pub use latency::LatencySummary;
 pub use life::{OperatorLife, RobotLife};
 pub use motion::{LimitPolicy, MotionLimits};
-pub use operator::{Operator, OperatorEvent, ResumeError, StateError};
+pub use operator::{INCOMPATIBLE_INTERVAL, Operator, OperatorEvent, ResumeError, StateError};
 pub use robot::{Robot, RobotEvent, patience};
 pub use safety::Latch;
 pub use sending::Order;

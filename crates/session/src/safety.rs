@@ -16,7 +16,8 @@
 //! Every change of state, and every emergency stop, begins a new epoch. A reset or a resume names the epoch that it has seen,
 //! and releases nothing else: one that was on its way while the robot stopped once more does nothing.
 //!
-//! Nobody is told of ENABLED before the device has [taken](Safety::taken) it. A resume that it does not take is answered as one that a stop overtook.
+//! Nobody is told of ENABLED before the device has [taken](Safety::taken) it, and nothing moves the device. A resume that it does not take, or of which it says nothing
+//! within the watchdog's time, is answered as one that a stop overtook.
 
 use std::collections::BTreeMap;
 
@@ -110,9 +111,14 @@ impl Safety {
         self.offered.is_some_and(|(offered, _)| offered == resume)
     }
 
-    /// The device moves by the resume that was offered to it; false: there is none (any more).
-    pub(crate) fn taken(&mut self) -> bool {
-        self.offered.take().is_some()
+    /// Does any?
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.offered.is_some()
+    }
+
+    /// The device moves by the resume that was offered to it and began this epoch; false: there is none (any more).
+    pub(crate) fn taken(&mut self, epoch: u32) -> bool {
+        epoch == self.epoch && self.offered.take().is_some()
     }
 
     /// What has to survive this process; `None`: nothing is latched.
@@ -293,8 +299,11 @@ impl Safety {
     }
 
     pub(crate) fn poll_timeout(&self) -> Option<Deadline> {
-        let oldest = self.moved.values().min().unwrap_or(&self.resumed);
-        self.is_enabled().then(|| Deadline::new(*oldest + self.watchdog, "watchdog"))
+        let oldest = self.moved.values().min().map_or(self.resumed, |moved| {
+            // Motion does not feed it before the device has taken the resume.
+            if self.is_waiting() { self.resumed.min(*moved) } else { *moved }
+        });
+        self.is_enabled().then(|| Deadline::new(oldest + self.watchdog, "watchdog"))
     }
 
     fn enter(&mut self, state: RobotState) {
@@ -328,6 +337,7 @@ mod tests {
         let mut safety = connected();
         assert_eq!(safety.state(), RobotState::Paused);
         assert_eq!(safety.resume(at(0), 1, Some(safety.epoch())), Answer::Done);
+        assert!(safety.taken(safety.epoch()));
         safety.feed(Source::States, at(50));
         assert!(!safety.check(at(149)));
         assert!(safety.check(at(150)) && !safety.check(at(151)));
@@ -343,7 +353,7 @@ mod tests {
         let mut safety = connected();
         let seen = safety.epoch();
         safety.resume(at(0), 1, Some(seen));
-        assert!(safety.taken());
+        assert!(safety.taken(safety.epoch()));
         let seen = safety.epoch();
         assert!(safety.check(at(100)));
         assert_eq!(safety.resume(at(101), 1, Some(safety.epoch())), Answer::Done, "a repetition is answered");
@@ -358,17 +368,37 @@ mod tests {
         let before = safety.told();
         assert_eq!(safety.resume(at(0), 1, Some(before.epoch)), Answer::Done);
         assert!(safety.is_offered(1) && safety.is_enabled() && safety.told() == before);
-        assert!(safety.pause(StopCause::Device) && !safety.taken());
+        assert!(safety.pause(StopCause::Device) && !safety.taken(safety.epoch()));
         assert_eq!(safety.resume(at(1), 1, Some(before.epoch)), Answer::Superseded, "a copy");
         let Report { state, cause, epoch } = safety.told();
         assert_eq!((state, cause), (RobotState::Paused, StopCause::Device));
         assert_eq!(safety.resume(at(2), 2, Some(epoch)), Answer::Done);
-        assert!(safety.taken() && !safety.is_offered(2) && safety.told().state == RobotState::Enabled);
+        assert!(safety.taken(safety.epoch()) && !safety.is_offered(2));
+        assert_eq!(safety.told().state, RobotState::Enabled);
         // A stop that overtakes it is answered for itself.
         assert!(safety.pause(StopCause::Released));
         assert_eq!(safety.resume(at(3), 3, Some(safety.epoch())), Answer::Done);
-        assert!(safety.stop(4) && !safety.taken());
+        assert!(safety.stop(4) && !safety.taken(safety.epoch()));
         assert_eq!(safety.reset(4, None), Answer::Done, "the stop's own answer");
+    }
+
+    #[test]
+    fn a_resume_is_taken_by_its_own_epoch_alone_and_nothing_feeds_the_watchdog_before() {
+        let mut safety = connected();
+        // In a codec without epochs.
+        assert_eq!(safety.resume(at(0), 1, None), Answer::Done);
+        let first = safety.epoch();
+        assert!(safety.pause(StopCause::Released));
+        assert_eq!(safety.resume(at(10), 2, None), Answer::Done);
+        assert!(!safety.taken(first) && safety.is_waiting() && safety.told().state == RobotState::Paused);
+        safety.feed(Source::States, at(60));
+        assert_eq!(safety.poll_timeout().map(|due| due.at), Some(at(110)));
+        assert!(safety.taken(safety.epoch()));
+        assert!(!safety.check(at(110)) && safety.check(at(160)));
+        assert_eq!(safety.resume(at(200), 3, None), Answer::Done);
+        safety.feed(Source::States, at(290));
+        assert!(safety.check(at(300)), "nobody took it");
+        assert_eq!(safety.resume(at(301), 3, None), Answer::Superseded, "a copy");
     }
 
     #[test]

@@ -6,11 +6,11 @@ use taut_core::Time;
 
 /// Saturates at 584 years.
 pub(crate) fn ours(duration: Duration) -> taut_core::Duration {
-    taut_core::Duration::from_nanos(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
+    duration.into()
 }
 
-pub(crate) const fn theirs(duration: taut_core::Duration) -> Duration {
-    Duration::from_nanos(duration.as_nanos())
+pub(crate) fn theirs(duration: taut_core::Duration) -> Duration {
+    duration.into()
 }
 
 /// A reading of the caller's clock.

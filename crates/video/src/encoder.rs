@@ -42,7 +42,7 @@ impl EncoderConfig {
 }
 
 /// Encodes pictures in VP8, in real time: without looking ahead, at a rate that may change with every frame. A key frame has about three times
-/// an average frame's bytes at most, where the coarsest quality allows it, and comes when the receiver has nothing that another could refer to.
+/// an average frame's bytes at most, and no more than go in 100 ms, where the coarsest quality allows it, and comes when the receiver has nothing that another could refer to.
 /// Where even that takes longer than 200 ms at the rate, pictures have half or a quarter of the columns and rows until the rate is another.
 #[derive(Debug)]
 pub struct Encoder {

@@ -2,7 +2,7 @@
 
 use taut_core::{Bitrate, Bytes, Duration};
 
-/// A frame that takes longer than this is made again, of a smaller picture.
+/// A frame that takes longer than this, and than three come apart, is made again, of a smaller picture.
 const LONGEST: Duration = Duration::from_millis(200);
 /// So often a picture is halved, each way; it keeps so many columns and rows.
 const HALVES: usize = 2;
@@ -14,6 +14,7 @@ const WIDER: u32 = 4;
 #[derive(Clone, Debug)]
 pub(crate) struct Halving {
     frame_rate: u32,
+    longest: Duration,
     most: usize,
     /// Once for each time that it is halved.
     halved: Vec<Halved>,
@@ -32,7 +33,8 @@ impl Halving {
     pub(crate) fn new(width: usize, height: usize, frame_rate: u32) -> Self {
         let fits = |halves: &usize| width.min(height) >> halves >= FEWEST;
         let most = (0..=HALVES).rev().find(fits).unwrap_or(0);
-        Self { frame_rate, most, halved: Vec::new(), fits: 0 }
+        let longest = LONGEST.max(Duration::from_secs(3) / u64::from(frame_rate.max(1)));
+        Self { frame_rate, longest, most, halved: Vec::new(), fits: 0 }
     }
 
     /// How often pictures are halved.
@@ -42,7 +44,7 @@ impl Halving {
 
     /// A frame of so many bytes was made at this rate. True: it is to be made again, of a picture of half the size.
     pub(crate) fn shrinks(&mut self, bytes: usize, kbps: u32) -> bool {
-        let shrinks = takes(bytes, kbps) > LONGEST && self.times() < self.most;
+        let shrinks = takes(bytes, kbps) > self.longest && self.times() < self.most;
         if shrinks {
             self.halved.push(Halved { bytes, kbps });
             self.fits = 0;
@@ -53,7 +55,7 @@ impl Halving {
     /// Another frame is about to be made. True: of a picture of twice the size from now on.
     pub(crate) fn grows(&mut self, kbps: u32) -> bool {
         let Some(last) = self.halved.last() else { return false };
-        let fits = takes(last.bytes, kbps) <= LONGEST / 2 || kbps / WIDER >= last.kbps;
+        let fits = takes(last.bytes, kbps) <= self.longest / 2 || kbps / WIDER >= last.kbps;
         self.fits = if fits { self.fits + 1 } else { 0 };
         let grows = self.fits >= self.frame_rate;
         if grows {

@@ -48,9 +48,10 @@ struct encoder *taut_vp8_encoder(unsigned width, unsigned height, unsigned rate,
     /* Key frames are made when they are asked for. */
     config->kf_mode = VPX_KF_DISABLED;
     if (vpx_codec_enc_init(&encoder->context, interface, config, 0)) goto failed;
-    /* Real time at any cost in size; three average frames for a key frame. */
+    /* Real time at any cost in size; three average frames for a key frame, but what goes in 100 ms at most, and one at least. */
+    unsigned key = rate >= 30 ? 300 : rate <= 10 ? 100 : 10 * rate;
     if (vpx_codec_control(&encoder->context, VP8E_SET_CPUUSED, -8) ||
-        vpx_codec_control(&encoder->context, VP8E_SET_MAX_INTRA_BITRATE_PCT, 300u) ||
+        vpx_codec_control(&encoder->context, VP8E_SET_MAX_INTRA_BITRATE_PCT, key) ||
         vpx_codec_control(&encoder->context, VP8E_SET_NOISE_SENSITIVITY, 0u)) {
         vpx_codec_destroy(&encoder->context);
         goto failed;

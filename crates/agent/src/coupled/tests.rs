@@ -80,11 +80,15 @@ pub(super) struct Held {
     pub(super) felt: f32,
     /// Where it was told that the robot is, along x.
     at: f32,
+    readings: u64,
+    /// It reads nothing new.
+    pub(super) is_stuck: bool,
 }
 
 impl OperatorDevice for Held {
     fn sample(&mut self, _: Time) -> Option<Sample> {
-        self.state.map(|state| Sample { state, reading: 1 })
+        self.readings += u64::from(!self.is_stuck);
+        self.state.map(|state| Sample { state, reading: self.readings })
     }
     fn skip(&mut self, periods: u64) -> u64 {
         periods
@@ -298,6 +302,48 @@ fn what_moves_relative_to_the_robot_begins_where_that_is_by_every_law() {
         hand.lost();
         let moved = hand.sample(Time::ZERO + MS * 30).unwrap().state.position[0];
         assert!((moved - 0.3).abs() < 0.002, "{law:?}: what is gripped goes on");
+        // For ten seconds nobody knows where the robot is; then a person lets it move again.
+        (31..10_031).for_each(|ms| _ = hand.sample(Time::ZERO + MS * ms));
+        let before = hand.sample(Time::ZERO + MS * 10_031).unwrap().reading;
+        hand.resumed();
+        let waits = hand.sample(Time::ZERO + MS * 10_032).unwrap().reading;
+        assert_eq!(waits, before, "{law:?}: it waits to be told");
+        let robot = State { created: Time::ZERO + MS * 10_033, ..robot };
+        hand.feel(Time::ZERO + MS * 10_033, &robot);
+        let began =
+            (10_033..10_040).map(|ms| hand.sample(Time::ZERO + MS * ms).unwrap()).last().unwrap().state;
+        assert!((began.position[0] - 0.3).abs() < 0.002, "{law:?}: {began:?}");
+    }
+}
+
+#[test]
+fn a_hand_that_reads_nothing_new_is_let_go_of_and_no_energy_is_booked_for_it() {
+    for law in Law::all() {
+        let mut hand = CoupledHand::new(Held::default(), law, SERVO, MS, 20.0);
+        hand.resumed();
+        let state = State { velocity: [0.3, 0.0, 0.0], ..State::at(Time::ZERO) };
+        let mut told = State::at(Time::ZERO);
+        for ms in 0..1_000 {
+            let now = Time::ZERO + MS * ms;
+            hand.device.state = Some(State { position: [0.3e-3 * ms as f32, 0.0, 0.0], ..state });
+            hand.device.is_stuck = ms >= 100;
+            let robot = State { force: [-2.0, 0.0, 0.0], energy: Some(1.0), ..State::at(now) };
+            hand.feel(now, &robot);
+            let sample = hand.sample(now).unwrap();
+            if ms < 100 {
+                told = sample.state;
+                continue;
+            }
+            assert_eq!(sample.state.energy, told.energy, "{law:?}, {ms} ms");
+            let lasts = ms - 99 < 200;
+            assert!(lasts || hand.device.felt == 0.0, "{law:?}, {ms} ms: {}", hand.device.felt);
+        }
+        // It reads again: what went by is as a silence.
+        hand.device.is_stuck = false;
+        let now = Time::ZERO + MS * 1_000;
+        let again = hand.sample(now).unwrap().state;
+        let grown = again.energy.zip(told.energy).map_or(0.0, |(now, before)| now - before);
+        assert!(grown < 0.05, "{law:?}: {grown} J");
     }
 }
 

@@ -158,7 +158,7 @@ impl Control {
         let coupling = match self.playout {
             Some(most) => {
                 within(most, Duration::ZERO..=LONGEST_PLAYOUT, "playout")?;
-                coupling.playout_within(ours(most))
+                coupling.playout_within(most.into())
             }
             None => coupling,
         };
@@ -244,18 +244,10 @@ fn set_time(
     setting: &'static str,
 ) -> Result<(), ControlError> {
     if let Some(given) = given {
-        let range = theirs(*range.start())..=theirs(*range.end());
-        *of_law = ours(within(given, range, setting)?);
+        let range = (*range.start()).into()..=(*range.end()).into();
+        *of_law = within(given, range, setting)?.into();
     }
     Ok(())
-}
-
-fn ours(duration: Duration) -> taut_core::Duration {
-    taut_core::Duration::from_nanos(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
-}
-
-const fn theirs(duration: taut_core::Duration) -> Duration {
-    Duration::from_nanos(duration.as_nanos())
 }
 
 #[cfg(test)]

@@ -8,6 +8,8 @@ use crate::Trouble;
 pub const PATIENCE: Duration = Duration::from_secs(5);
 /// Between the end of a transport and the next one.
 const AGAIN: Duration = Duration::from_millis(200);
+/// Two refusals that are further apart are not one that goes on. A session tells of one a second at most, of the next when that came a little early a second later, and one may be lost.
+const APART: Duration = taut_session::INCOMPATIBLE_INTERVAL.saturating_mul(3);
 /// For so long a robot may take somebody for its operator that has vanished.
 const BUSY: Duration = Duration::from_millis(2_500);
 
@@ -83,13 +85,16 @@ impl Connecting {
     }
 
     /// What answers is such that there will be no session, whatever is tried. Is that news? Where there is one, it may be somebody else who says so: it is final when that goes
-    /// on for as long as anything is tried, and the robot itself is not heard.
+    /// on for as long as anything is tried, without a gap, and the robot itself is not heard.
     pub(super) fn refused(&mut self, now: Time, why: Trouble) -> bool {
-        match &mut self.refused {
-            Some(refusal) => refusal.last = now,
-            None => self.refused = Some(Refusal { why, first: now, last: now }),
+        let gap = |refusal: &mut Refusal| now.saturating_since(refusal.last) > APART;
+        // Where there is no session, one word is enough.
+        if self.link == Link::Up {
+            self.refused.take_if(gap);
         }
-        self.refused.as_ref().is_some_and(|refusal| refusal.first == now)
+        let is_news = self.refused.is_none();
+        self.refused.get_or_insert(Refusal { why, first: now, last: now }).last = now;
+        is_news
     }
 
     /// Did the robot answer so?
@@ -304,5 +309,22 @@ mod tests {
             "one word of a stranger ends nothing, however long the robot is silent"
         );
         assert_eq!(ends(100, Some(900)), None, "the robot itself goes on");
+    }
+
+    #[test]
+    fn words_that_are_far_apart_are_not_one_that_goes_on_and_each_is_told_once() {
+        let why = || Trouble::Ended("another version".to_owned());
+        let mut connecting = Connecting::new(at(0));
+        connecting.connected();
+        let hour = 3_600_000;
+        for begins in [1_000, hour, 2 * hour] {
+            assert!(connecting.refused(at(begins), why()));
+            assert!(!connecting.refused(at(begins), why()), "two at once are told once");
+            assert!(!connecting.refused(at(begins + 2_000), why()), "one between them was lost");
+            assert_eq!(poll(&mut connecting, begins + 4_500, &Trouble::NoAnswer), None);
+        }
+        let last = 2 * hour + 2_000;
+        assert!((1..=3).all(|more| !connecting.refused(at(last + more * 1_000), why())));
+        assert!(poll(&mut connecting, last + 3_000, &Trouble::NoAnswer).is_some());
     }
 }

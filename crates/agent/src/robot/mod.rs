@@ -279,13 +279,13 @@ impl<T: Conversation, P: RobotDevice> Robot<T, P> {
     }
 
     /// Somebody resumed: the device may move, unless it cannot, or is being stopped at this moment. May it?
-    fn enable(&mut self, now: Time) -> bool {
+    fn enable(&mut self, now: Time, epoch: u32) -> bool {
         // What it said until now is of the motion before.
         let lasting = self.device.0.failure().filter(DeviceFailure::is_lasting);
         match lasting.map_or_else(|| self.device.0.enable(), Err) {
             Ok(()) => {
                 self.failed = None;
-                self.session.enabled(now);
+                self.session.enabled(now, epoch);
                 true
             }
             Err(failure) => {
@@ -337,7 +337,7 @@ impl<T: Conversation, P: RobotDevice> Robot<T, P> {
                 return Some(RobotNote::Stopped { why, silence, position: self.position });
             }
             // Nobody is told that a robot moves whose device does not, but what is wrong with it.
-            RobotEvent::Enabled if !self.enable(now) => return self.notes.pop_front(),
+            RobotEvent::Enabled { epoch } if !self.enable(now, epoch) => return self.notes.pop_front(),
             RobotEvent::Keep { number, latch } => {
                 return Some(RobotNote::Keep { number, life: RobotLife { ended: false, latch } });
             }

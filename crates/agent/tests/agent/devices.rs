@@ -138,7 +138,7 @@ fn a_device_that_cannot_move_does_not_and_says_why() {
     assert_eq!(world.robot.session().cause(), StopCause::Device);
     assert!(world.arm.with(|arm| arm.applied == 0));
     // Nor did it say for an instant that it moves.
-    let moves = |note: &RobotNote| matches!(note, RobotNote::Event(RobotEvent::Enabled));
+    let moves = |note: &RobotNote| matches!(note, RobotNote::Event(RobotEvent::Enabled { .. }));
     assert!(!world.robot_told.iter().any(moves), "{:?}", world.robot_told);
     assert!(
         world.robot_told.iter().any(|note| matches!(note, RobotNote::DeviceFailed(DeviceFailure::Ended(_))))

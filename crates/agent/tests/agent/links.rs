@@ -4,7 +4,7 @@ use taut_agent::{
     EndedBy, OperatorCommand, OperatorNote, OperatorSettings, ResumePolicy, RobotNote, Trouble,
 };
 use taut_core::{Datagram, Ecn, PathId, Time};
-use taut_session::{OperatorConfig, OperatorEvent, RobotConfig};
+use taut_session::{ControlLaw, LawKind, OperatorConfig, OperatorEvent, RobotConfig};
 
 use crate::world::{MS, World, at};
 
@@ -103,28 +103,47 @@ fn a_robot_asks_for_what_waits_for_the_next_operator_and_serves_it() {
     assert!(world.arm.with(|arm| arm.enabled), "the next one moves it");
 }
 
+/// A session of these two, whose robot is then started anew as `other`, while nobody says goodbye over this transport: the operator is told once, and ends, and
+/// `says` why.
+fn ends_when_its_robot_begins_anew(
+    operator: OperatorConfig,
+    robot: RobotConfig,
+    other: RobotConfig,
+    says: &str,
+) {
+    let mut world = World::of(OperatorSettings::new(MS).resumes(ResumePolicy::Start), operator, robot);
+    world.run(300);
+    assert!(world.arm.with(|arm| arm.applied > 100), "{:?}", world.told);
+    let began = world.now;
+    world.robot = World::of(OperatorSettings::new(MS), OperatorConfig::new(), other).robot;
+    world.run(10_000);
+    let incompatible =
+        |note: &OperatorNote| matches!(note, OperatorNote::Event(OperatorEvent::Incompatible(_)));
+    assert_eq!(world.count(incompatible), 1, "told once: {:?}", world.told);
+    let (when, why) = ended(&world).expect("it ends");
+    assert!((MS * 5_000..MS * 7_500).contains(&(when - began)), "{}", when - began);
+    assert!(matches!(&why, EndedBy::Lost(Trouble::Ended(why)) if why.contains(says)), "{why:?}");
+}
+
 #[test]
 fn an_operator_ends_whose_robot_begins_anew_with_the_other_setting_of_turns() {
     for turns in [true, false] {
-        let mut world = World::of(
-            OperatorSettings::new(MS).resumes(ResumePolicy::Start),
-            OperatorConfig::new().turns(turns),
-            RobotConfig::new().turns(turns),
-        );
-        world.run(300);
-        assert!(world.arm.with(|arm| arm.applied > 100), "{:?}", world.told);
-        let began = world.now;
-        // It was started anew, and nobody says goodbye over this transport.
-        let other = OperatorSettings::new(MS);
-        world.robot = World::of(other, OperatorConfig::new(), RobotConfig::new().turns(!turns)).robot;
-        world.run(10_000);
-        let incompatible =
-            |note: &OperatorNote| matches!(note, OperatorNote::Event(OperatorEvent::Incompatible(_)));
-        assert_eq!(world.count(incompatible), 1, "told once: {:?}", world.told);
-        let (when, why) = ended(&world).expect("it ends");
-        assert!((MS * 5_000..MS * 7_500).contains(&(when - began)), "{}", when - began);
+        let [robot, other] = [turns, !turns].map(|turns| RobotConfig::new().turns(turns));
         let says = "have both ends do so (`turns`), or neither";
-        assert!(matches!(&why, EndedBy::Lost(Trouble::Ended(why)) if why.contains(says)), "{why:?}");
+        ends_when_its_robot_begins_anew(OperatorConfig::new().turns(turns), robot, other, says);
+    }
+}
+
+#[test]
+fn an_operator_ends_whose_robot_begins_anew_under_another_control_law() {
+    let tdpa =
+        ControlLaw { kind: LawKind::Tdpa, servo: [3_000_000, 45_000], turning_servo: [0; 2], impedance: 0 };
+    let stiffer = ControlLaw { servo: [4_000_000, 45_000], ..tdpa };
+    for [ours, theirs] in [[None, Some(tdpa)], [Some(tdpa), None], [Some(tdpa), Some(stiffer)]] {
+        // Its hello, in this session, is all that the other one says.
+        let [robot, other] = [ours, theirs].map(|law| RobotConfig::new().control_law(law));
+        let says = "give both the same control law";
+        ends_when_its_robot_begins_anew(OperatorConfig::new().control_law(ours), robot, other, says);
     }
 }
 

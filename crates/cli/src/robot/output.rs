@@ -186,7 +186,7 @@ fn as_text(note: &RobotNote) -> Option<String> {
             RobotEvent::Connected { .. } => "an operator is there; the robot waits for its resume, and before that for the reset of what is latched".to_owned(),
             RobotEvent::LetGo { here: true } => "the stop is let go of here; the robot stands until it is resumed".to_owned(),
             RobotEvent::LetGo { here: false } => "the operator reset the stop; the robot stands until it is resumed".to_owned(),
-            RobotEvent::Enabled => "resumed: the robot moves".to_owned(),
+            RobotEvent::Enabled { .. } => "resumed: the robot moves".to_owned(),
             RobotEvent::PathTooSlow { age } => format!("refused to move: {}", too_slow(*age)),
             RobotEvent::Incompatible(error) => format!("refused: {error}"),
             RobotEvent::Closed => "the link is closed".to_owned(),

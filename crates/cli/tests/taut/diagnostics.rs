@@ -185,23 +185,42 @@ fn a_flood_of_strangers_is_told_as_it_begins_goes_on_and_ends_with_what_it_lost(
     let to = address.clone();
     let stranger = std::thread::spawn(move || {
         let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        // 50 000 a second, ten times what a flood is; what a busy machine holds up is made up for.
+        let (clock, mut sent) = (taut_io::Clock::start(), 0);
         while goes_on.load(Ordering::Relaxed) {
-            (0..100).for_each(|_| _ = socket.send_to(&[7; 40], &to));
+            let due = (clock.now() - taut_core::Time::ZERO).as_nanos() / 20_000;
+            (sent..due).for_each(|_| _ = socket.send_to(&[7; 40], &to));
+            sent = due;
             std::thread::park_timeout(std::time::Duration::from_millis(1));
         }
     });
-    let mut told =
-        |state: &str| robot.find(|line| line["event"] == "flood" && line["state"] == state).unwrap();
+    // On a busy machine there may be several, one after the other.
+    let over = std::cell::Cell::new(0);
+    let mut told = |state: &str| {
+        let is_so = |line: &Value| {
+            let is_flood = line["event"] == "flood";
+            if is_flood && line["state"] == "ended" {
+                over.set(over.get() + line["dropped"].as_u64().unwrap());
+            }
+            is_flood && line["state"] == state
+        };
+        robot.find(is_so).unwrap()
+    };
     let began = told("began");
     assert_eq!((&began["peers"], &began["at"]), (&Value::from(1), &Value::from(address.as_str())), "{began}");
     let so_far = told("goes_on")["dropped"].as_u64().unwrap();
     floods.store(false, Ordering::Relaxed);
     stranger.join().unwrap();
     let in_all = told("ended")["dropped"].as_u64().unwrap();
-    assert!(so_far > 1_000 && in_all >= so_far, "{so_far} of {in_all}");
-    let counted = format!("\ntaut_socket_dropped{{cause=\"flood\"}} {in_all}\n");
+    assert!(so_far > 0 && in_all >= so_far, "{so_far} of {in_all}");
+    // Another one may have begun before the stranger fell silent.
+    let counted = || {
+        let text = get(&at, "/metrics");
+        let mut lines = text.lines();
+        lines.find_map(|it| it.strip_prefix("taut_socket_dropped{cause=\"flood\"} ")?.parse::<u64>().ok())
+    };
     assert!((0..200).any(|_| {
         std::thread::park_timeout(std::time::Duration::from_millis(10));
-        get(&at, "/metrics").contains(&counted)
+        counted() >= Some(over.get())
     }));
 }

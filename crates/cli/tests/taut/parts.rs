@@ -97,6 +97,29 @@ fn the_parts_of_a_demonstration_that_is_killed_stop_the_arm_and_end_by_themselve
     }
 }
 
+#[test]
+fn a_part_removes_no_folder_but_that_of_its_owners_demonstration() {
+    let world = World::new("parts-folder");
+    let pid = std::process::id();
+    // Nor one that another's name leads to.
+    let [own, meant, of_another] =
+        [format!("taut-demo-{pid}"), "meant".into(), format!("taut-demo-{}", pid + 1)];
+    for folder in [&meant, &of_another] {
+        std::fs::create_dir(world.path(folder)).unwrap();
+    }
+    std::os::unix::fs::symlink(world.path(&meant), world.path(&own)).unwrap();
+    for (named, why) in [(&meant, "not the folder"), (&of_another, "not the folder"), (&own, "taut-demo-")] {
+        let folder = world.path(named);
+        let part = format!("--part-of {pid} --part-folder {}", folder.display());
+        let operator = "operator --connect 127.0.0.1:9 --transport udp --plaintext --state kept";
+        let mut operator = world.command(&format!("{operator} {part}"));
+        let refused = ended(operator.env("TMPDIR", world.path("")).output().unwrap());
+        assert_eq!(refused.status, 2, "{refused:?}");
+        assert!(refused.err.contains(why), "{refused:?}");
+        assert!(folder.exists());
+    }
+}
+
 /// A process, by a handle that stays its own.
 type Handle = rustix::fd::OwnedFd;
 

@@ -53,16 +53,19 @@ pub enum FloodChange {
     GoesOn,
     /// It is over, or nobody is left whom the others could crowd out: everybody passes.
     Ended,
+    /// It goes on, and the kernel did not take the filter for the peers that there are now: everybody passes.
+    NotTaken,
 }
 
 impl FloodChange {
-    /// As it is written: `began`, `peers`, `goes_on` or `ended`.
+    /// As it is written: `began`, `peers`, `goes_on`, `ended` or `not_taken`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Began => "began",
             Self::Peers => "peers",
             Self::GoesOn => "goes_on",
             Self::Ended => "ended",
+            Self::NotTaken => "not_taken",
         }
     }
 }
@@ -88,6 +91,12 @@ impl fmt::Display for FloodNote {
             }
             FloodChange::Ended => {
                 write!(f, "the flood of {socket} is over: everybody passes; {dropped} datagrams were dropped")
+            }
+            FloodChange::NotTaken => {
+                write!(
+                    f,
+                    "strangers flood {socket} still, but the kernel takes no filter: everybody passes; {dropped} datagrams were dropped"
+                )
             }
         }
     }
@@ -170,8 +179,9 @@ impl Guard {
             return was_on.then_some(FloodChange::GoesOn);
         }
         let socket = SockRef::from(socket);
+        let is_taken = known.is_empty() || socket.attach_filter(&filter(&known)).is_ok();
         // Where another one is not taken, the one before goes as well.
-        if known.is_empty() || socket.attach_filter(&filter(&known)).is_err() {
+        if known.is_empty() || !is_taken {
             let _ = socket.detach_filter(); // There may be none.
             known.clear();
         }
@@ -182,7 +192,8 @@ impl Guard {
                 Some(FloodChange::Began)
             }
             (true, false) => Some(FloodChange::Peers),
-            (true, true) => Some(FloodChange::Ended),
+            (true, true) if is_taken => Some(FloodChange::Ended),
+            (true, true) => Some(FloodChange::NotTaken),
             (false, true) => None,
         }
     }
@@ -191,17 +202,16 @@ impl Guard {
         if change == FloodChange::GoesOn && now < self.next_note {
             return;
         }
-        let (peers, dropped) = (self.known.len(), self.flooded);
-        match change {
-            FloodChange::Began => {
-                tracing::info!(peers, "strangers flood a socket: few of them pass from now on")
-            }
-            FloodChange::Peers => tracing::info!(peers, dropped, "the peers of a flooded socket are others"),
-            FloodChange::GoesOn => tracing::debug!(dropped, "strangers flood a socket still"),
-            FloodChange::Ended => tracing::info!(dropped, "the flood of a socket is over: everybody passes"),
-        }
         self.next_note = now + NOTES;
+        let (peers, dropped) = (self.known.len(), self.flooded);
         self.note = socket.local_addr().ok().map(|socket| FloodNote { socket, change, peers, dropped });
+        if let Some(note) = &self.note {
+            match change {
+                FloodChange::GoesOn => tracing::debug!("{note}"),
+                FloodChange::NotTaken => tracing::warn!("{note}"),
+                FloodChange::Began | FloodChange::Peers | FloodChange::Ended => tracing::info!("{note}"),
+            }
+        }
     }
 }
 
@@ -350,10 +360,36 @@ mod tests {
     }
 
     #[test]
+    fn a_filter_that_is_not_taken_is_no_end_of_a_flood() {
+        let socket = guarded("127.0.0.1:0");
+        let peer = |port| SocketAddr::from(([127, 0, 0, 1], port));
+        let (mut guard, mut now) = (Guard::default(), Time::ZERO);
+        let mut look = |known: Vec<SocketAddr>| {
+            now += PERIOD;
+            guard.heard(FLOOD);
+            guard.look(now, &socket, || known);
+            guard.poll_note().map(|note| (note.change, note.peers))
+        };
+        assert_eq!(look(vec![peer(1)]), Some((FloodChange::Began, 1)));
+        // One whose filter is locked takes no other (socket(7)).
+        let (yes, length) = (1i32, size_of::<i32>() as libc::socklen_t);
+        // SAFETY: the call reads `length` bytes of `yes`, which has as many and lives until it returns.
+        #[allow(unsafe_code)]
+        let status = unsafe {
+            let from = (&raw const yes).cast();
+            libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_LOCK_FILTER, from, length)
+        };
+        assert_eq!(status, 0);
+        assert_eq!(look(vec![peer(2)]), Some((FloodChange::NotTaken, 0)));
+        assert_eq!(look(vec![peer(2)]), None, "there is nothing new");
+    }
+
+    #[test]
     fn a_buffer_that_was_full_counts_as_that() {
         let (socket, stranger) = (guarded("127.0.0.1:0"), guarded("127.0.0.1:0"));
         let mut guard = Guard::default();
-        // Nobody reads.
+        // Nobody reads, and it holds no more than that.
+        SockRef::from(&socket).set_recv_buffer_size(100_000).unwrap();
         (0..2_000).for_each(|_| _ = stranger.send_to(&[7; 1_000], socket.local_addr().unwrap()).unwrap());
         let drops = guard.look(Time::ZERO + PERIOD, &socket, Vec::new);
         assert!(drops.full > 500 && drops.flooded == 0, "{drops:?}");

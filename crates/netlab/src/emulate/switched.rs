@@ -1,8 +1,12 @@
 //! A link in whose place another can be put while packets are inside.
 
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use taut_core::{Backlog, Deadline, Link, LinkEvent, Packet, PacketMeta, Time, earliest};
+use taut_core::{Backlog, Deadline, DropCause, Link, LinkEvent, Packet, PacketMeta, Time, earliest};
+
+/// Links of before whose packets still come; where there are more, what is inside the oldest is cut off.
+const BEFORE: usize = 8;
 
 /// Carries by one link at a time. What is inside another one meanwhile comes out of that when it is due.
 ///
@@ -15,14 +19,16 @@ use taut_core::{Backlog, Deadline, Link, LinkEvent, Packet, PacketMeta, Time, ea
 /// switched.handle_input(Time::ZERO, Packet::default());
 /// switch.put(link(1));
 /// switched.handle_input(Time::ZERO, Packet::default());
-/// let mut leaves = |ms| switched.poll_transmit(Time::from_nanos(ms * 1_000_000)).is_some();
+/// let mut leaves = |ms: u64| switched.poll_transmit(Time::from_nanos(ms * 1_000_000)).is_some();
 /// assert!(leaves(1) && !leaves(39) && leaves(40));
 /// ```
 #[derive(Debug)]
 pub struct Switched<L> {
     link: L,
-    /// Those of before, as long as there is something inside.
-    before: Vec<L>,
+    /// Those of before, as long as there is something inside, the oldest first.
+    before: VecDeque<L>,
+    /// What the oldest lost that had to go.
+    lost: VecDeque<LinkEvent>,
     next: Arc<Mutex<Option<L>>>,
 }
 
@@ -41,7 +47,8 @@ impl<L: Link> Switched<L> {
     /// Begins with this link.
     pub fn new(link: L) -> (Self, Switch<L>) {
         let next = Arc::default();
-        (Self { link, before: Vec::new(), next: Arc::clone(&next) }, Switch(next))
+        let before = VecDeque::new();
+        (Self { link, before, lost: VecDeque::new(), next: Arc::clone(&next) }, Switch(next))
     }
 
     fn all(&self) -> impl Iterator<Item = &L> {
@@ -57,7 +64,16 @@ impl<L: Link> Link for Switched<L> {
     fn handle_input(&mut self, now: Time, packet: Packet) {
         // Nobody waits long for that lock: a link is moved there, and no more.
         if let Some(next) = self.next.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            self.before.push(std::mem::replace(&mut self.link, next));
+            self.before.push_back(std::mem::replace(&mut self.link, next));
+            if self.before.len() > BEFORE
+                && let Some(mut oldest) = self.before.pop_front()
+            {
+                self.lost.extend(std::iter::from_fn(|| oldest.poll_event()));
+                let lost = &mut self.lost;
+                oldest.visit_held(&mut |meta| {
+                    lost.push_back(LinkEvent::Dropped { meta: *meta, cause: DropCause::Cut });
+                });
+            }
         }
         self.before.retain(|link| link.held().packets > 0);
         self.link.handle_input(now, packet);
@@ -72,7 +88,7 @@ impl<L: Link> Link for Switched<L> {
     }
 
     fn poll_event(&mut self) -> Option<LinkEvent> {
-        self.all_mut().find_map(Link::poll_event)
+        self.lost.pop_front().or_else(|| self.all_mut().find_map(Link::poll_event))
     }
 
     fn poll_timeout(&self) -> Option<Deadline> {

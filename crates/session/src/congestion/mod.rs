@@ -50,18 +50,34 @@ pub(crate) struct Arrived {
 
 /// A law. What cannot wait, states and feedback, it admits apart from what can.
 #[derive(Debug)]
-pub(crate) enum Controller {
+pub(crate) struct Controller {
+    law: Law,
+    /// All bytes sent.
+    sent: u64,
+    /// Those of them that went [before](Self::restart): the law knows nothing of them.
+    before: u64,
+}
+
+#[derive(Debug)]
+enum Law {
     OwnQueue(Box<Flight>),
     Scream(Box<Scream>),
     Gcc(Box<Gcc>),
 }
 
 macro_rules! law {
+    (ref $self:ident, $law:ident => $call:expr) => {
+        match &$self.law {
+            Law::OwnQueue($law) => $call,
+            Law::Scream($law) => $call,
+            Law::Gcc($law) => $call,
+        }
+    };
     ($self:ident, $law:ident => $call:expr) => {
-        match $self {
-            Controller::OwnQueue($law) => $call,
-            Controller::Scream($law) => $call,
-            Controller::Gcc($law) => $call,
+        match &mut $self.law {
+            Law::OwnQueue($law) => $call,
+            Law::Scream($law) => $call,
+            Law::Gcc($law) => $call,
         }
     };
 }
@@ -70,16 +86,28 @@ impl Controller {
     /// Of this law; one that is not `enabled` holds no state back. Where the transport repeats what is lost, silence may be that, unless it
     /// tells by itself what was [delivered](Self::delivered).
     pub(crate) fn new(law: Congestion, enabled: bool, repeats: bool) -> Self {
-        match law {
-            Congestion::Scream(target) if enabled => Self::Scream(Box::new(Scream::new(target))),
-            Congestion::Gcc if enabled => Self::Gcc(Box::new(Gcc::new())),
-            _ => Self::OwnQueue(Box::new(Flight::new(enabled, repeats))),
-        }
+        let law = match law {
+            Congestion::Scream(target) if enabled => Law::Scream(Box::new(Scream::new(target))),
+            Congestion::Gcc if enabled => Law::Gcc(Box::new(Gcc::new())),
+            _ => Law::OwnQueue(Box::new(Flight::new(enabled, repeats))),
+        };
+        Self { law, sent: 0, before: 0 }
+    }
+
+    /// There is another peer, over another path, and for it one that is new: what is told from now on of frames that went before says nothing of that path.
+    pub(crate) fn restart(&mut self, new: Self) {
+        (self.law, self.before) = (new.law, self.sent);
     }
 
     /// A frame of so many bytes goes, which could wait or not. Gives its place: all bytes sent with it.
     pub(crate) fn sent(&mut self, now: Time, bytes: u64, can_wait: bool) -> u64 {
-        law!(self, law => law.sent(now, bytes, can_wait))
+        self.sent = self.before + law!(self, law => law.sent(now, bytes, can_wait));
+        self.sent
+    }
+
+    /// A frame's place as the law counts; `None`: it went before.
+    fn own(&self, place: u64) -> Option<u64> {
+        place.checked_sub(self.before).filter(|place| *place > 0)
     }
 
     /// A state was made, whatever becomes of it: so much of the path is theirs.
@@ -89,14 +117,14 @@ impl Controller {
 
     /// The transport did not take a frame that was to go.
     pub(crate) fn refused(&mut self, bytes: u64) {
-        if let Self::OwnQueue(law) = self {
+        if let Law::OwnQueue(law) = &mut self.law {
             law.refused(bytes);
         }
     }
 
     /// What the [transport](taut_core::Transport::delivered) says that arrived, where it repeats what is lost.
     pub(crate) fn delivered(&mut self, now: Time, delivered: Option<u64>) {
-        if let Self::OwnQueue(law) = self {
+        if let Law::OwnQueue(law) = &mut self.law {
             law.delivered(now, delivered);
         }
     }
@@ -109,45 +137,45 @@ impl Controller {
 
     /// May a frame go that can wait, while so many bytes of those are under way?
     pub(crate) fn admits_more(&mut self, now: Time, untold: Untold) -> bool {
-        match self {
-            Self::OwnQueue(law) => law.admits_more(now, untold),
-            Self::Scream(law) => law.admits_more(now),
-            Self::Gcc(law) => law.admits_more(now),
+        match &mut self.law {
+            Law::OwnQueue(law) => law.admits_more(now, untold),
+            Law::Scream(law) => law.admits_more(now),
+            Law::Gcc(law) => law.admits_more(now),
         }
     }
 
     /// Nothing waits that can.
     pub(crate) fn ran_dry(&mut self, now: Time) {
-        if let Self::OwnQueue(law) = self {
+        if let Law::OwnQueue(law) = &mut self.law {
             law.ran_dry(now);
         }
     }
 
     /// When the next state may go.
     pub(crate) fn poll_timeout(&self) -> Option<Deadline> {
-        law!(self, law => law.poll_timeout())
+        law!(ref self, law => law.poll_timeout())
     }
 
     /// When a frame that can wait may go; `None`: an acknowledgement has to come first.
     pub(crate) fn opens_for_more(&self, untold: Untold) -> Option<Time> {
-        match self {
-            Self::OwnQueue(law) => law.opens_for_more(untold),
-            Self::Scream(law) => law.opens_for_more(),
-            Self::Gcc(law) => law.opens_for_more(),
+        match &self.law {
+            Law::OwnQueue(law) => law.opens_for_more(untold),
+            Law::Scream(law) => law.opens_for_more(),
+            Law::Gcc(law) => law.opens_for_more(),
         }
     }
 
     /// Bytes per second that are left for what can wait; `None`: as many as come, as far as is known.
     pub(crate) fn rate_left(&self) -> Option<f64> {
-        law!(self, law => law.rate_left())
+        law!(ref self, law => law.rate_left())
     }
 
     /// The same where that is certain: what cannot arrive in time at it need not begin.
     pub(crate) fn rate_found(&self, now: Time) -> Option<f64> {
-        match self {
-            Self::OwnQueue(law) => law.rate_found(now),
-            Self::Scream(law) => law.rate_left(),
-            Self::Gcc(law) => law.rate_left(),
+        match &self.law {
+            Law::OwnQueue(law) => law.rate_found(now),
+            Law::Scream(law) => law.rate_left(),
+            Law::Gcc(law) => law.rate_left(),
         }
     }
 
@@ -158,34 +186,40 @@ impl Controller {
         frame: &Arrived,
         packet: impl FnOnce() -> Option<Duration>,
     ) {
-        match self {
-            Self::OwnQueue(law) => law.acknowledged(now, frame, packet),
-            Self::Scream(law) => law.acknowledged(now, frame),
-            Self::Gcc(law) => law.acknowledged(now, frame),
+        let Some(place) = self.own(frame.place) else { return };
+        let frame = &Arrived { place, ..*frame };
+        match &mut self.law {
+            Law::OwnQueue(law) => law.acknowledged(now, frame, packet),
+            Law::Scream(law) => law.acknowledged(now, frame),
+            Law::Gcc(law) => law.acknowledged(now, frame),
         }
     }
 
     /// A frame arrived, and nobody knows when.
     pub(crate) fn seen(&mut self, place: u64, bytes: u64) {
-        law!(self, law => law.seen(place, bytes));
+        if let Some(place) = self.own(place) {
+            law!(self, law => law.seen(place, bytes));
+        }
     }
 
     /// Of the frames of channels this share is lost, 0 to 1.
     pub(crate) fn loses(&mut self, share: f64) {
-        if let Self::OwnQueue(law) = self {
+        if let Law::OwnQueue(law) = &mut self.law {
             law.loses(share);
         }
     }
 
     /// A path is no more, and what goes takes another one. The other laws forget by themselves.
     pub(crate) fn lost_path(&mut self, now: Time) {
-        if let Self::OwnQueue(law) = self {
+        if let Law::OwnQueue(law) = &mut self.law {
             law.lost_path(now);
         }
     }
 
     /// A frame that can wait is lost, and nobody will hear of it.
     pub(crate) fn lost(&mut self, place: u64) {
-        law!(self, law => law.lost(place));
+        if let Some(place) = self.own(place) {
+            law!(self, law => law.lost(place));
+        }
     }
 }

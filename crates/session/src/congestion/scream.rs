@@ -124,11 +124,11 @@ impl Scream {
 
     pub(super) fn seen(&mut self, place: u64, bytes: u64) {
         self.acknowledged += bytes as f64;
-        self.arrived = self.arrived.max(place.min(self.sent));
+        self.arrived = self.arrived.max(place);
     }
 
     pub(super) fn lost(&mut self, place: u64) {
-        self.arrived = self.arrived.max(place.min(self.sent));
+        self.arrived = self.arrived.max(place);
         self.lost = self.lost.max(Some(place));
     }
 

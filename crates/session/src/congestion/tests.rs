@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use taut_core::{Duration, Time};
 
-use super::Arrived;
+use super::{Arrived, Congestion, Controller};
 
 pub(super) const MS: Duration = Duration::from_millis(1);
 
@@ -42,4 +42,25 @@ pub(super) fn run<L>(
         }
     }
     (count, longest)
+}
+
+#[test]
+fn what_went_to_an_earlier_peer_says_nothing_of_the_path_to_another() {
+    for law in [Congestion::OwnQueue, Congestion::Scream(MS * 60), Congestion::Gcc] {
+        let new = || Controller::new(law, true, false);
+        let mut controller = new();
+        let earlier = (0..100).map(|ms| controller.sent(Time::ZERO + MS * ms, 1_000, true)).last().unwrap();
+        controller.restart(new());
+        let now = Time::ZERO + MS * 200;
+        let place = controller.sent(now, 1_000, true);
+        assert_eq!(place, earlier + 1_000, "{law:?}: places go on");
+        let before = format!("{controller:?}");
+        let of = |place| Arrived { place, bytes: 1_000, sent: Time::ZERO, rtt: MS, there: Some(0) };
+        controller.acknowledged(now, &of(earlier), || None);
+        controller.seen(earlier - 1_000, 1_000);
+        controller.lost(earlier);
+        assert_eq!(format!("{controller:?}"), before, "{law:?}");
+        controller.acknowledged(now, &of(place), || None);
+        assert_ne!(format!("{controller:?}"), before, "{law:?}: its own counts");
+    }
 }

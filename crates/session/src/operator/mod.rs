@@ -66,8 +66,16 @@ use taut_core::ClockEstimate;
 /// operator.send_state(now, State { position: [0.1, 0.0, 0.0], ..State::at(now) })?;
 /// run(now, &mut operator, &mut robot);
 ///
-/// let applied = std::iter::from_fn(|| robot.poll_event());
-/// assert!(applied.into_iter().any(|event| matches!(event, RobotEvent::Apply { sequence: 1, .. })));
+/// let mut applied = None;
+/// while let Some(event) = robot.poll_event() {
+///     match event {
+///         // No state is for a device before it has taken the resume.
+///         RobotEvent::Enabled { epoch } => robot.enabled(now, epoch),
+///         RobotEvent::Apply { sequence, .. } => applied = Some(sequence),
+///         _ => {}
+///     }
+/// }
+/// assert_eq!(applied, Some(1));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
@@ -108,8 +116,8 @@ pub struct Operator<T> {
     counters: Counters,
 }
 
-/// The least time between two reports of a robot of another version.
-const FOREIGN_INTERVAL: Duration = Duration::from_secs(1);
+/// The least time between two reports of a peer with which no session can be.
+pub const INCOMPATIBLE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How far the session is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -555,7 +563,7 @@ impl<T: Transport> Operator<T> {
     pub(super) fn handle_incompatible(&mut self, now: Time, error: Error) {
         self.counters.refused.add(DropCause::Malformed);
         if now >= self.next_foreign {
-            self.next_foreign = now + FOREIGN_INTERVAL;
+            self.next_foreign = now + INCOMPATIBLE_INTERVAL;
             self.events.push_back(OperatorEvent::Incompatible(error));
         }
     }

@@ -120,14 +120,14 @@ impl<T: Transport> Operator<T> {
 
     /// What this refusal says about both ends, if anything. A robot that does not understand this end names no session of it.
     const fn mismatch(&self, reason: RefusalReason) -> Option<Error> {
-        let ours = self.config.control_law;
         match (reason, self.config.turns) {
             (RefusalReason::Turns, false) => Some(Error::Turning { theirs: true }),
             (RefusalReason::UnsupportedVersion, true) => Some(Error::Turning { theirs: false }),
             // It is of an earlier version, and knows no hello with a law.
-            (RefusalReason::Turns | RefusalReason::UnsupportedVersion, _) if ours.is_some() => {
-                Some(Error::OtherLaw { theirs: None, ours })
-            }
+            (RefusalReason::Turns | RefusalReason::UnsupportedVersion, _) => match self.config.control_law {
+                Some(ours) => Some(Error::LawUnsaid { ours }),
+                None => None,
+            },
             _ => None,
         }
     }

@@ -22,8 +22,11 @@ pub enum RobotEvent {
         here: bool,
     },
     /// The operator resumed: states follow. It is answered when the device has taken it, by [`Robot::enabled`](crate::Robot::enabled), or has not, by
-    /// [`Robot::stop`](crate::Robot::stop).
-    Enabled,
+    /// [`Robot::stop`](crate::Robot::stop). Until then nothing moves the device, and after the watchdog's time the robot stops.
+    Enabled {
+        /// Begins with it: no other enabling of this robot has the same.
+        epoch: u32,
+    },
     /// Go there: fresh, in order, finite, within the limits.
     Apply {
         /// The operator's number for it.

@@ -1,6 +1,7 @@
 //! The end that moves.
 
 mod acks;
+mod enabling;
 mod event;
 mod keep;
 mod motion;
@@ -279,17 +280,6 @@ impl<T: Transport> Robot<T> {
         moved
     }
 
-    /// The device has taken [`RobotEvent::Enabled`]: only now the operator is told that the robot moves. Where it cannot, [`stop`](Self::stop) says so instead, and the
-    /// operator hears of a resume that was refused.
-    pub fn enabled(&mut self, now: Time) {
-        self.check(now);
-        if self.safety.taken() {
-            self.next_status = now;
-            self.answer_resume(now, Answer::Done);
-        }
-        self.settle(now);
-    }
-
     /// The button beside the robot is released. The robot stays stopped until the operator resumes.
     pub fn release(&mut self, now: Time) {
         if self.safety.release_local(self.operator.is_some()) {
@@ -355,8 +345,12 @@ impl<T: Transport> Robot<T> {
             self.listen(self.now);
             self.report_drops();
         }
-        let event = self.events.pop_front();
-        event.or_else(|| self.sending.channels.poll_event().map(RobotEvent::Channel))
+        while let Some(event) = self.events.pop_front() {
+            if let Some(event) = self.withhold(event) {
+                return Some(event);
+            }
+        }
+        self.sending.channels.poll_event().map(RobotEvent::Channel)
     }
 
     /// When `handle_timeout` has something to do, and what.

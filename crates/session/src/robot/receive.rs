@@ -8,6 +8,7 @@ use taut_wire::session::{
 
 use super::{REFUSAL_INTERVAL, Robot, RobotEvent};
 use crate::codec::{Codec, OMNI71_COMMAND};
+use crate::operator::INCOMPATIBLE_INTERVAL;
 use crate::port::{Heard, Parcel};
 use crate::sending::{QueuedState, Report};
 use crate::state::{Priority, State};
@@ -20,8 +21,6 @@ const BATCH: usize = 64;
 
 /// Acknowledgements of normal states are never further apart than this.
 const LONGEST_ACK_SPACING: Duration = Duration::from_millis(10);
-/// The least time between two reports of a peer of another version.
-const FOREIGN_INTERVAL: Duration = Duration::from_secs(1);
 /// The largest age, and the watchdog, that a robot needs at least for motion that takes `age` to it, its uncertainty included: half
 /// as much again for what jitter and losses add, in whole hundredths of a second.
 ///
@@ -220,7 +219,7 @@ impl<T: Transport> Robot<T> {
     fn answer_incompatible(&mut self, now: Time, error: Error, session: u32, answer: &Body) {
         self.counters.refused.add(DropCause::Malformed);
         if now >= self.next_foreign {
-            self.next_foreign = now + FOREIGN_INTERVAL;
+            self.next_foreign = now + INCOMPATIBLE_INTERVAL;
             self.events.push_back(RobotEvent::Incompatible(error));
         }
         if now >= self.next_refusal {
@@ -299,7 +298,7 @@ impl<T: Transport> Robot<T> {
             self.floor_ns = command.created_ns / 1_000 * 1_000;
             self.guard.enable(now);
             self.guards.values_mut().for_each(|guard| guard.enable(now));
-            self.events.push_back(RobotEvent::Enabled);
+            self.events.push_back(RobotEvent::Enabled { epoch: self.safety.epoch() });
             self.resume = Some((*command, ages));
         }
         if !self.safety.is_offered(command.command) {
@@ -307,14 +306,7 @@ impl<T: Transport> Robot<T> {
         }
     }
 
-    /// The resume that waited for the device, if one did.
-    pub(super) fn answer_resume(&mut self, now: Time, answer: Answer) {
-        if let Some((command, ages)) = self.resume.take() {
-            self.answer_command(now, &command, answer, ages, Body::ResumeAck);
-        }
-    }
-
-    fn answer_command(
+    pub(super) fn answer_command(
         &mut self,
         now: Time,
         command: &Command,

@@ -127,7 +127,7 @@ impl Sending {
 
     /// There is another peer, over another path.
     pub(crate) fn restart(&mut self) {
-        self.controller = self.settings.controller();
+        self.controller.restart(self.settings.controller());
     }
 
     /// The transport can use a path, or not any more. Where another one is left, what goes takes that.

@@ -412,7 +412,7 @@ impl Observer for Checker {
                 fate.why.get_or_insert(*cause);
                 *self.robot_drops.entry(cause.name()).or_default() += 1;
             }
-            RobotEvent::Enabled => {
+            RobotEvent::Enabled { .. } => {
                 assert!(self.released.is_some(), "nobody pressed resume after the stop");
                 assert_eq!(self.latched, [false; 2], "nobody let go of the stop");
                 self.enabled = true;

@@ -130,6 +130,8 @@ pub struct World<T, O> {
     /// `links[0]` leads from the operator to the robot.
     pub links: [Chain; 2],
     pub observer: O,
+    /// Whoever moves takes what it is enabled by.
+    pub takes: bool,
     /// How often the operator's device makes a sample.
     pub sampling: Option<Duration>,
     /// How often the robot measures.
@@ -171,6 +173,7 @@ impl<T: Transport, O: Observer> World<T, O> {
             clocks: [Clock::default(); 2],
             links,
             observer,
+            takes: true,
             sampling: None,
             measuring: None,
             enabling: true,
@@ -374,8 +377,10 @@ impl<T: Transport, O: Observer> World<T, O> {
             }
             let clocks = self.robot_clock_error();
             self.observer.robot(self.now, &event, clocks);
-            if event == RobotEvent::Enabled {
-                self.robot.enabled(self.local(ROBOT));
+            if let RobotEvent::Enabled { epoch } = event
+                && self.takes
+            {
+                self.robot.enabled(self.local(ROBOT), epoch);
                 taken = true;
             }
         }

@@ -76,6 +76,7 @@ fn a_peer_of_before_is_told_the_version_that_says_a_law_and_its_refusal_is_under
         let mut bytes = Vec::new();
         Frame { session: 1, body: Body::Refusal(reason) }.emit(&mut bytes);
         operator.input(OPERATOR, PathId(1), &bytes);
-        assert!(operator.observer.operator_at(|it| matches!(it, OperatorEvent::Incompatible(_))).is_some());
+        let why = operator.observer.operator_at(|it| matches!(it, OperatorEvent::Incompatible(_)));
+        assert!(why.is_some());
     }
 }

@@ -115,6 +115,18 @@ fn joints_and_a_base_move_after_a_resume_and_not_before() {
 }
 
 #[test]
+fn a_message_moves_nothing_before_the_device_has_taken_the_resume() {
+    let mut world = connected(robot());
+    world.takes = false;
+    assert!(world.resume());
+    keep_sending(&mut world, 90, |_| vec![(ARM, joints(0.1)), (BASE, drive(0.2))]);
+    assert_eq!((world.robot.state(), moves(&world)), (RobotState::Enabled, Vec::new()));
+    assert_eq!(drops(&world, BASE), [DropCause::Stopped; 86], "those of the last 5 ms are on their way");
+    keep_sending(&mut world, 30, |_| vec![(ARM, joints(0.1)), (BASE, drive(0.2))]);
+    assert_eq!((world.robot.state(), world.robot.cause()), (RobotState::Paused, StopCause::Watchdog));
+}
+
+#[test]
 fn a_jump_of_a_joint_is_followed_no_faster_than_its_limit_by_the_robots_own_clock() {
     let mut world = resumed(robot());
     keep_sending(&mut world, 400, |at| vec![(ARM, joints(if at < 50 { 0.0 } else { 3.0 }))]);

@@ -91,7 +91,7 @@ proptest! {
         let (mut enabled, mut last) = (false, 0);
         for (_, event) in &world.observer.robot {
             match event {
-                RobotEvent::Enabled => enabled = true,
+                RobotEvent::Enabled { .. } => enabled = true,
                 RobotEvent::Stop { .. } => enabled = false,
                 RobotEvent::Apply { sequence, state, .. } => {
                     prop_assert!(enabled && *sequence > last && state.is_finite());

@@ -2,7 +2,9 @@
 
 use taut_core::{DropCause, Duration, Transport};
 use taut_link::{Chain, Cut, Delay};
-use taut_session::{OperatorConfig, OperatorEvent, RobotConfig, RobotEvent, RobotState, State, StopCause};
+use taut_session::{
+    Answer, OperatorConfig, OperatorEvent, RobotConfig, RobotEvent, RobotState, State, StopCause,
+};
 
 use crate::harness::{Log, MS, OPERATOR, ROBOT, World, at_ms, dropped, tcp, udp};
 use crate::{delays, world};
@@ -102,6 +104,28 @@ fn a_robot_that_begins_anew_is_greeted_anew_and_does_not_move() {
     world.run_until(at_ms(2_100));
     assert_eq!(world.robot.state(), RobotState::Enabled);
     assert!(world.observer.applied().len() > before + 80);
+}
+
+#[test]
+fn a_device_of_which_nobody_says_that_it_took_a_resume_is_not_moved_and_the_robot_stops() {
+    let mut world = world(udp, delays(MS * 5));
+    world.takes = false;
+    world.sampling = Some(MS);
+    world.run_until(at_ms(200));
+    assert!(world.resume());
+    world.run_until(at_ms(1_000));
+    let enabled = world.observer.robot_at(|event| matches!(event, RobotEvent::Enabled { .. })).unwrap();
+    let stop = RobotEvent::Stop { why: StopCause::Watchdog };
+    assert_eq!(world.observer.robot_at(|event| *event == stop), Some(enabled + MS * 100));
+    assert_eq!(world.observer.applied(), []);
+    let status = world.robot.status(world.now);
+    assert!(dropped(&status, DropCause::Stopped) > 500 && status.delivered == 0, "{status:?}");
+    assert_eq!(world.operator.robot(), (RobotState::Paused, StopCause::Watchdog));
+    let refused = |it: &OperatorEvent| {
+        matches!(it, OperatorEvent::ResumeRefused { answer: Some(Answer::Superseded), .. })
+    };
+    assert!(world.observer.operator_at(refused).is_some_and(|at| at >= enabled + MS * 100));
+    assert!(world.observer.operator_at(|it| *it == OperatorEvent::Resumed).is_none());
 }
 
 #[test]

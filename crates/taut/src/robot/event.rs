@@ -143,7 +143,7 @@ impl Told {
                 self.board.update(|status| status.connected = true);
                 RobotEvent::Connected
             }
-            Session::Enabled => {
+            Session::Enabled { .. } => {
                 self.board.update(|status| status.state = RobotState::Enabled);
                 RobotEvent::Moving
             }

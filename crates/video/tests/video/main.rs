@@ -135,6 +135,27 @@ fn frames_keep_to_the_rate_and_key_frames_to_three_times_an_average_frame() {
 
 /// A camera whose first picture takes longer than it counts would never show one.
 #[test]
+fn a_camera_of_few_pictures_begins_with_full_size_and_a_key_frame_that_takes_no_longer() {
+    if !has_libvpx() {
+        return;
+    }
+    let rate = Bitrate::from_bps(2_000_000);
+    for frames in [5, 10, 15, 20, 30, 60] {
+        let mut encoder = Encoder::new(EncoderConfig::new(WIDTH, HEIGHT, frames).rate(rate)).unwrap();
+        let (mut scene, mut decoder) = (Scene::new(WIDTH, HEIGHT).unwrap(), Decoder::new().unwrap());
+        for number in 0..frames {
+            let made = encoder.encode(scene.draw(number)).unwrap();
+            let taken = decoder.take(&made.payload).unwrap();
+            let read: Vec<_> = taken.decoded.iter().map(|decoded| Scene::read(&decoded.image)).collect();
+            assert_eq!(read, [Some(number)], "{frames} a second");
+            // Of a few pictures a second an average frame takes as long as it can.
+            let takes = made.payload.len() as u64 * 8 / 2_000;
+            assert!(number != 0 || frames < 15 || takes <= 190, "{frames} a second: {takes} ms");
+        }
+    }
+}
+
+#[test]
 fn where_no_frame_would_be_in_time_pictures_are_smaller_until_one_is() {
     if !has_libvpx() {
         return;

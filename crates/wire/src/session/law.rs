@@ -71,3 +71,33 @@ impl fmt::Display for ControlLaw {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WAVE: ControlLaw = ControlLaw {
+        kind: LawKind::Wave,
+        servo: [3_000_000, 45_000],
+        turning_servo: [30_000, 450],
+        impedance: 30_000,
+    };
+
+    #[test]
+    fn ends_of_different_laws_are_told_both_in_words() {
+        let tdpa = ControlLaw { kind: LawKind::Tdpa, turning_servo: [0; 2], impedance: 0, ..WAVE };
+        let says = |theirs, ours| Error::OtherLaw { theirs, ours }.to_string();
+        let said = says(Some(tdpa), Some(WAVE));
+        assert!(
+            said.starts_with("this end is coupled by `wave` with a servo of 3000 N/m and 45 N·s/m"),
+            "{said}"
+        );
+        assert!(
+            said.contains(
+                "turning 30 N·m/rad and 0.45 N·m·s/rad, impedance 30 N·s/m, and the peer by `tdpa`"
+            ),
+            "{said}"
+        );
+        assert!(says(None, Some(tdpa)).contains("the peer by none"));
+    }
+}

@@ -174,10 +174,18 @@ pub enum Error {
         law(*.theirs)
     )]
     OtherLaw {
-        /// The peer's; `None`: none that it says, or it is of an earlier version.
+        /// The peer's; `None`: none that it says.
         theirs: Option<ControlLaw>,
         /// This end's.
         ours: Option<ControlLaw>,
+    },
+    /// The peer knows no hello that says a control law.
+    #[error(
+        "the peer is of an earlier version, which cannot say by which control law it is coupled; this end is by {ours}: update the peer"
+    )]
+    LawUnsaid {
+        /// This end's.
+        ours: ControlLaw,
     },
     /// A kind that this version does not have.
     #[error("unknown kind {0}")]

@@ -521,22 +521,6 @@ proptest! {
 }
 
 #[test]
-fn ends_of_different_laws_are_told_both_in_words() {
-    let tdpa = ControlLaw { kind: LawKind::Tdpa, turning_servo: [0; 2], impedance: 0, ..law() };
-    let says = |theirs, ours| Error::OtherLaw { theirs, ours }.to_string();
-    let said = says(Some(tdpa), Some(law()));
-    assert!(
-        said.starts_with("this end is coupled by `wave` with a servo of 3000 N/m and 45 N·s/m"),
-        "{said}"
-    );
-    assert!(
-        said.contains("turning 30 N·m/rad and 0.45 N·m·s/rad, impedance 30 N·s/m, and the peer by `tdpa`"),
-        "{said}"
-    );
-    assert!(says(None, Some(tdpa)).contains("the peer by none"));
-}
-
-#[test]
 fn a_hello_that_is_too_short_for_its_law_or_has_an_unknown_one_is_refused() {
     let whole = hex(&golden().into_iter().find(|(bytes, _)| bytes.starts_with("74 73 09")).expect("a law").0);
     for len in [HEADER_LEN, HELLO_LEN, HELLO_LEN + ControlLaw::LEN - 1, whole.len() - 1] {

@@ -252,7 +252,7 @@ messages = 3
         let gauge = Event::Gauge { name: "cwnd_bytes", value: 1.0 };
         operator.on_event(at(7_500), Observed::Transport(&gauge));
         robot.on_event(at(7_500), Observed::Transport(&gauge));
-        robot.on_event(at(8_000), Observed::Robot(&RobotEvent::Enabled, None));
+        robot.on_event(at(8_000), Observed::Robot(&RobotEvent::Enabled { epoch: 1 }, None));
         for n in 1..=3 {
             operator.on_event(at(10_000 + n), Observed::Made(&State::at(Time::ZERO), Ok(n)));
             operator.on_event(at(10_000 + n), Observed::Sent { tag: n, stream: StreamId(2) });

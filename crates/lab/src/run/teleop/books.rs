@@ -192,7 +192,7 @@ impl Book {
     fn hear_robot(&mut self, moment: Moment, event: &RobotEvent, clock: Option<ClockEstimate>) {
         let now = moment.now;
         match *event {
-            RobotEvent::Enabled => self.record.borrow_mut().enabled(now),
+            RobotEvent::Enabled { .. } => self.record.borrow_mut().enabled(now),
             RobotEvent::Apply { sequence, .. } => {
                 let slack = self.slack(clock.map(|clock| error_of(moment, clock)));
                 self.record.borrow_mut().applied(now, sequence, slack);

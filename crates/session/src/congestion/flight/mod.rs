@@ -417,8 +417,7 @@ impl Flight {
             self.round.longest = self.round.longest.max(bytes);
         }
         self.round.arrived += bytes;
-        // What went in an earlier session may be told of in this one.
-        self.arrived = self.arrived.max(place.min(self.sent));
+        self.arrived = self.arrived.max(place);
     }
 
     /// A path is no more: what goes takes another one, of which nothing is known. A longer one would be taken for a queue, and what can wait would
@@ -439,8 +438,7 @@ impl Flight {
 
     /// A frame that can wait is lost, and nobody will hear of it.
     pub(in crate::congestion) fn lost(&mut self, place: u64) {
-        // What went in an earlier session may be told of in this one.
-        self.arrived = self.arrived.max(place.min(self.sent));
+        self.arrived = self.arrived.max(place);
         self.room.lost(place, self.sent);
     }
 }

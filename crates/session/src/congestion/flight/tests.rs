@@ -520,15 +520,3 @@ fn a_busy_host_is_no_narrow_path_for_the_little_that_goes_meanwhile() {
         }
     }
 }
-
-#[test]
-fn what_went_in_an_earlier_session_is_not_under_way_in_this_one() {
-    let mut flight = Flight::new(true, false);
-    // Told of late, lost or arrived: a controller that is new has sent nothing yet.
-    flight.lost(1_000_000);
-    flight.seen(2_000_000, 1_000);
-    assert_eq!((flight.sent, flight.arrived), (0, 0));
-    let place = flight.sent(Time::ZERO, 1_000, false);
-    flight.seen(3_000_000, 1_000);
-    assert_eq!((place, flight.arrived), (1_000, 1_000));
-}
