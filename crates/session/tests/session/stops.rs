@@ -442,22 +442,18 @@ fn sctp_does_not_hold_up_a_stop_until_its_timer_expires() {
     }
 }
 
-/// Once the timer has expired, one packet may be under way until it expires again, 4 s at most: what holds up a stop holds up every state.
+/// Once the timer has expired, one packet may be under way until it expires again, 4 s at most: a copy of the stop that cannot leave opens the window.
 #[test]
-fn after_a_second_without_a_path_sctp_holds_up_a_stop_for_a_robot_that_stands() {
-    for (outage, pressed) in [(1_100, 1_000), (1_500, 1_200), (2_500, 2_000), (5_000, 4_000)] {
-        for cut in [[true, false], [false, true], [true, true]] {
-            let (world, after) = stopped_over_sctp(outage, pressed, cut);
-            let case = format!("{outage} ms without {cut:?}, pressed after {pressed}: {after}");
-            assert!(after <= MS * (outage - pressed + 4_000), "{case}");
-            let (stood, why) = stops(&world)[0];
-            let applied = world.observer.applied().last().expect("it moved").0;
-            assert!(applied <= stood, "{case}");
-            let held = after > MS * (outage - pressed + 10 + 100);
-            assert!(
-                !held || why == StopCause::Watchdog && stood <= at_ms(2_000 + 1_200),
-                "{case}: {why:?} {stood}"
-            );
+fn however_long_there_was_no_path_sctp_holds_up_a_stop_for_a_round_trip_and_a_half_at_most() {
+    let (copies, round_trip, held_acknowledgement) = (MS * 100, MS * 20, MS);
+    for outage in [1_100, 1_500, 2_500, 5_000, 20_000] {
+        for pressed in [20, outage / 2, outage - 50, outage + 100] {
+            for cut in [[true, false], [false, true], [true, true]] {
+                let (_, after) = stopped_over_sctp(outage, pressed, cut);
+                let late = after.saturating_sub(MS * outage.saturating_sub(pressed));
+                let longest = copies + round_trip * 3 / 2 + held_acknowledgement;
+                assert!(late <= longest, "{outage} ms without {cut:?}, pressed after {pressed}: {late}");
+            }
         }
     }
 }

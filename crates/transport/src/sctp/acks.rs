@@ -5,7 +5,8 @@
 //! states is filled by that. TCP's rule is one for every second *full-sized* segment (RFC 1122 section 4.2.3.2), and it is the rule here:
 //! what acknowledges less waits for an eighth of a round trip, and meanwhile for a message that leaves anyhow.
 //!
-//! What reports a hole or a duplicate leaves at once, for the peer repeats by it. `dcsctp` takes what waits for sent; acknowledgements
+//! What reports a hole or a duplicate leaves at once, for the peer repeats by it, and so does what the peer asks for (I bit, RFC 7053): `dcsctp` does so
+//! while its window is less than ten packets, as it is after the retransmission timer expired, and grows by acknowledgements. `dcsctp` takes what waits for sent; acknowledgements
 //! are cumulative, so the newest says all that those before it did.
 
 use taut_core::{Duration, PathId, Time};
@@ -25,8 +26,9 @@ pub(super) struct Acks {
     /// Bytes of a full packet.
     full: usize,
     held: Option<Held>,
-    /// Bytes that arrived since one left, and when that was.
+    /// Bytes that arrived since one left, whether the peer asked for one since, and when that was.
     arrived: usize,
+    asked: bool,
     left: Time,
 }
 
@@ -41,12 +43,13 @@ struct Held {
 impl Acks {
     /// Of an end whose packets are no longer than so many bytes.
     pub(super) const fn new(full: usize) -> Self {
-        Self { full, held: None, arrived: 0, left: Time::ZERO }
+        Self { full, held: None, arrived: 0, asked: false, left: Time::ZERO }
     }
 
-    /// A packet of so many bytes came.
-    pub(super) const fn arrived(&mut self, bytes: usize) {
-        self.arrived = self.arrived.saturating_add(bytes);
+    /// A packet came.
+    pub(super) fn arrived(&mut self, packet: &[u8]) {
+        self.arrived = self.arrived.saturating_add(packet.len());
+        self.asked |= packet::chunks(packet).any(packet::Chunk::asks_for_acknowledgement);
     }
 
     /// What leaves now of `packet`, which goes to `path`; `rtt` is the round trip.
@@ -58,7 +61,7 @@ impl Acks {
         packet: Vec<u8>,
     ) -> Option<Vec<u8>> {
         let apart = (rtt / PART).max(APART.0).min(APART.1);
-        let many = self.arrived >= FULL * self.full;
+        let many = self.asked || self.arrived >= FULL * self.full;
         let is_time = many || now.saturating_since(self.left) >= apart;
         let plain: Vec<bool> = packet::chunks(&packet).map(|chunk| chunk.is_plain_sack()).collect();
         let data = packet::chunks(&packet).filter(|chunk| chunk.tsn().is_some()).count();
@@ -95,7 +98,7 @@ impl Acks {
 
     /// Another association begins, or this one is over.
     pub(super) fn forget(&mut self) {
-        (self.held, self.arrived) = (None, 0);
+        (self.held, self.arrived, self.asked) = (None, 0, false);
     }
 
     /// What is held goes with a message, where there is room.
@@ -113,7 +116,7 @@ impl Acks {
     /// An acknowledgement leaves, and what was held said no more.
     fn leaves(&mut self, now: Time) {
         self.held = None;
-        (self.left, self.arrived) = (now, 0);
+        (self.left, self.arrived, self.asked) = (now, 0, false);
     }
 }
 
@@ -171,11 +174,23 @@ mod tests {
         let hole = sack(2, &[(2, 4)]);
         assert_eq!(acks.filter(at(1), RTT, PATH, hole.clone()), Some(hole));
         assert_eq!(acks.poll(at(50)), None, "it said more than what was held");
-        acks.arrived(1_200);
+        acks.arrived(&[0; 1_200]);
         assert_eq!(acks.filter(at(51), RTT, PATH, sack(8, &[])), None);
-        acks.arrived(1_200);
+        acks.arrived(&[0; 1_200]);
         assert_eq!(acks.filter(at(51), RTT, PATH, sack(9, &[])), Some(sack(9, &[])));
         assert_eq!(acks.poll_timeout(), None);
+    }
+
+    #[test]
+    fn a_peer_that_asks_is_told_at_once() {
+        let mut acks = Acks::new(1_200);
+        acks.filter(at(0), RTT, PATH, both(1, 7));
+        let message = data(&[2]);
+        let asking: Vec<Vec<u8>> = packet::chunks(&message).map(packet::Chunk::asking).collect();
+        acks.arrived(&packet::build(packet::header(&message), asking.iter().map(Vec::as_slice)));
+        assert_eq!(acks.filter(at(1), RTT, PATH, sack(2, &[])), Some(sack(2, &[])));
+        acks.arrived(&message);
+        assert_eq!(acks.filter(at(2), RTT, PATH, sack(3, &[])), None);
     }
 
     #[test]
@@ -184,10 +199,10 @@ mod tests {
             let mut acks = Acks::new(1_200);
             acks.filter(at(0), RTT, PATH, both(1, 7));
             assert_eq!(acks.filter(at(1), RTT, PATH, sack(3, &[])), None);
-            acks.arrived(1_200);
+            acks.arrived(&[0; 1_200]);
             let other = without_numbers(kind);
             assert_eq!(acks.filter(at(2), RTT, PATH, other.clone()), Some(other.clone()));
-            acks.arrived(1_200);
+            acks.arrived(&[0; 1_200]);
             let with_message = packet::join(&other, &data(&[8]));
             assert_eq!(acks.filter(at(3), RTT, PATH, with_message.clone()), Some(with_message));
             assert_eq!(

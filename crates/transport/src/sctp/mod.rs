@@ -62,6 +62,7 @@
 
 mod acks;
 mod config;
+mod outstanding;
 mod packet;
 mod repeats;
 mod socket;
@@ -81,12 +82,15 @@ use crate::message_queue::MessageQueue;
 use crate::udp;
 use acks::Acks;
 pub use config::SctpConfig;
+use outstanding::Outstanding;
 use repeats::Repeats;
 use socket::Association;
 use tail::Tail;
 
 /// The UDP port of SCTP over UDP (RFC 6951 section 5.1, IANA).
 pub const UDP_PORT: u16 = 9899;
+/// That of an emergency.
+const URGENT: Priority = Priority(0);
 /// How many messages that SCTP has not sent an emergency does not wait for.
 const EMERGENCIES: usize = 16;
 /// The payload protocol identifier: "tau" in ASCII, which IANA has given to nobody, and the priority.
@@ -94,6 +98,11 @@ const PPID: u32 = u32::from_be_bytes(*b"tau\0");
 /// The same, when the message was empty and its one byte stands for none. SCTP carries no empty messages (RFC 9260
 /// section 3.3.1).
 const PPID_EMPTY: u32 = u32::from_be_bytes(*b"tav\0");
+
+/// Is that the payload protocol identifier of an emergency?
+const fn is_urgent(ppid: u32) -> bool {
+    ppid & 0xff == URGENT.0 as u32
+}
 
 /// What went through a [`Sctp`], in messages unless it says otherwise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -129,6 +138,7 @@ pub struct Sctp {
     repeats: Repeats,
     acks: Acks,
     tail: Tail,
+    outstanding: Outstanding,
     phase: Phase,
     waiting: MessageQueue,
     /// What SCTP has and did not finish, by the number that it knows it by.
@@ -137,6 +147,8 @@ pub struct Sctp {
     /// How many of those it has not sent whole, and their bytes.
     unsent: usize,
     unsent_bytes: u64,
+    /// How many emergencies are among those.
+    unsent_urgent: usize,
     path: PathId,
     outgoing: VecDeque<(PathId, Vec<u8>)>,
     events: VecDeque<Event>,
@@ -159,6 +171,7 @@ struct Handed {
     tag: u64,
     bytes: u64,
     unreliable: bool,
+    urgent: bool,
     sent: bool,
 }
 
@@ -183,12 +196,14 @@ impl Sctp {
             repeats: Repeats::new(config.copies),
             acks: Acks::new(config.packet as usize),
             tail: Tail::default(),
+            outstanding: Outstanding::new(config.packet as usize),
             phase,
             waiting: MessageQueue::new(config.send_buffer, config.samples),
             handed: BTreeMap::new(),
             next_id: 1,
             unsent: 0,
             unsent_bytes: 0,
+            unsent_urgent: 0,
             path: PathId(0),
             outgoing: VecDeque::new(),
             events: VecDeque::new(),
@@ -244,7 +259,7 @@ impl Sctp {
     /// Of how many messages that SCTP has not sent this one may be the last.
     fn turn(&self, message: &Message) -> usize {
         match message.reliability {
-            _ if message.priority == Priority(0) => EMERGENCIES,
+            _ if message.priority == URGENT => EMERGENCIES,
             Reliability::Unreliable => 1,
             // Nobody supersedes them, and what waits together leaves together: as many as a packet holds.
             Reliability::Reliable => self.config.per_packet(message.data.len()),
@@ -268,9 +283,11 @@ impl Sctp {
             data => (PPID | priority, data),
         };
         let bytes = payload.len() as u64;
-        self.handed.insert(id, Handed { tag, bytes, unreliable, sent: false });
+        let urgent = message.priority == URGENT;
+        self.handed.insert(id, Handed { tag, bytes, unreliable, urgent, sent: false });
         self.unsent += 1;
         self.unsent_bytes += bytes;
+        self.unsent_urgent += usize::from(urgent);
         self.stats.handed += 1;
         let taken = self.association.send(now, message.stream, message.priority, ppid, payload, &options);
         if !taken {
@@ -292,14 +309,27 @@ impl Sctp {
     fn finished(&mut self, id: u64) -> Option<Handed> {
         let handed = self.handed.remove(&id)?;
         if !handed.sent {
-            self.sent_whole(handed.bytes);
+            self.sent_whole(handed);
         }
         Some(handed)
     }
 
-    fn sent_whole(&mut self, bytes: u64) {
+    fn sent_whole(&mut self, handed: Handed) {
         self.unsent -= 1;
-        self.unsent_bytes -= bytes;
+        self.unsent_bytes -= handed.bytes;
+        self.unsent_urgent -= usize::from(handed.urgent);
+    }
+
+    /// An emergency was offered: when the window holds it up and nothing is heard, one packet leaves ahead of it that opens it.
+    fn open_window(&mut self, now: Time) {
+        let waits = self.unsent_urgent > 0 || self.waiting.peek().is_some_and(|next| next.priority == URGENT);
+        if !waits || self.phase != Phase::Connected {
+            return;
+        }
+        if let Some(packet) = self.outstanding.probe(now, Duration::from_nanos(self.gauges.0)) {
+            self.repeats.packets += 1;
+            self.outgoing.push_back((self.path, packet));
+        }
     }
 
     fn given_up(&mut self, handed: Handed) {
@@ -317,6 +347,7 @@ impl Sctp {
         while let Some(event) = self.association.poll_event() {
             match event {
                 SocketEvent::SendPacket(packet) => {
+                    self.outstanding.sent(now, &packet, is_urgent);
                     let packet = self.repeats.filter(now, patience, packet);
                     let packet = packet.and_then(|packet| self.acks.filter(now, rtt, path, packet));
                     if let Some(packet) = packet {
@@ -328,14 +359,15 @@ impl Sctp {
                     self.phase = Phase::Connected;
                     self.acks.forget();
                     self.tail.forget();
+                    self.outstanding.forget();
                     self.events.push_back(Event::Connected);
                 }
                 SocketEvent::OnClosed() | SocketEvent::OnAborted(..) => self.ended(),
                 SocketEvent::OnLifecycleMessageFullySent(id) => {
                     if let Some(handed) = self.handed.get_mut(&id.value()).filter(|handed| !handed.sent) {
                         handed.sent = true;
-                        let bytes = handed.bytes;
-                        self.sent_whole(bytes);
+                        let handed = *handed;
+                        self.sent_whole(handed);
                     }
                 }
                 SocketEvent::OnLifecycleMessageExpired(id) => {
@@ -367,8 +399,9 @@ impl Sctp {
         self.phase = Phase::Closed;
         self.acks.forget();
         self.tail.forget();
+        self.outstanding.forget();
         let handed = std::mem::take(&mut self.handed);
-        (self.unsent, self.unsent_bytes) = (0, 0);
+        (self.unsent, self.unsent_bytes, self.unsent_urgent) = (0, 0, 0);
         for handed in handed.into_values() {
             match handed.sent {
                 true => self.given_up(handed),
@@ -418,7 +451,8 @@ impl Sctp {
             None if initiates => {}
             None => {
                 self.repeats.acknowledged(packet);
-                self.acks.arrived(packet.len());
+                self.outstanding.acknowledged(now, packet);
+                self.acks.arrived(packet);
                 self.moved_to(path);
             }
             Some(ErrorKind::PeerReported) => {}
@@ -445,12 +479,16 @@ impl Transport for Sctp {
         if message.is_late(now) {
             return Err(SendError::TooLate);
         }
+        let urgent = message.priority == URGENT;
         let mut superseded = Vec::new();
         self.waiting.push(message, |message| superseded.push(message.tag))?;
         self.stats.offered += 1;
         superseded.into_iter().for_each(|tag| self.dropped(tag, DropCause::Superseded));
         self.association.advance(now);
         self.pump(now);
+        if urgent {
+            self.open_window(now);
+        }
         Ok(())
     }
 

@@ -24,7 +24,7 @@ use super::packet::{self, Chunk, distance};
 /// So many later chunks show that one is lost and not late: three miss indications (RFC 9260 section 7.2.4).
 const REORDERING: i64 = 3;
 /// A jump of more transmission sequence numbers is another association. `dcsctp` skips single numbers.
-const JUMP: i64 = 1024;
+pub(super) const JUMP: i64 = 1024;
 
 /// The chunks that an end sent and the peer has not acknowledged all of.
 #[derive(Debug)]

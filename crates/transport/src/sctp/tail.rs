@@ -11,7 +11,7 @@ use taut_core::{Duration, Time};
 use super::packet::{self, distance};
 
 /// What a peer may wait before it acknowledges one packet, and a host to be on time.
-const HELD: Duration = Duration::from_millis(60);
+pub(super) const HELD: Duration = Duration::from_millis(60);
 
 /// The newest packet with a message in it.
 #[derive(Debug, Default)]
