@@ -3,7 +3,7 @@
 //! RFC 9260 section 6.2 asks for an acknowledgement of every second packet, and `dcsctp` sends it alone where no message leaves at
 //! that moment: at 1 kHz both ways 400 times a second, each in half as many bytes as a state. A path that carries little more than the
 //! states is filled by that. TCP's rule is one for every second *full-sized* segment (RFC 1122 section 4.2.3.2), and it is the rule here:
-//! what acknowledges less waits for an eighth of a round trip, and meanwhile for a message that leaves anyhow.
+//! what acknowledges less waits for an eighth of a round trip, then for the next message, and leaves alone only when none comes.
 //!
 //! What reports a hole or a duplicate leaves at once, for the peer repeats by it, and so does what the peer asks for (I bit, RFC 7053): `dcsctp` does so
 //! while its window is less than ten packets, as it is after the retransmission timer expired, and grows by acknowledgements. `dcsctp` takes what waits for sent; acknowledgements
@@ -15,10 +15,12 @@ use super::packet;
 
 /// Full packets that arrived, for which an acknowledgement leaves at once.
 const FULL: usize = 2;
-/// This part of a round trip lies between two of less, within bounds: the longest is less than a silence in which a session takes its
-/// network for one that stands still.
+/// This part of a round trip lies between two of less, within bounds.
 const PART: u64 = 8;
-const APART: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(10));
+const APART: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(10));
+/// One that found no message leaves alone so much later: long enough for the next of 1 kHz to take it along, and with the longest of the bounds shorter than a silence in
+/// which a session takes its network for one that stands still.
+const ALONE: Duration = Duration::from_millis(2);
 
 /// The acknowledgement of one end that did not leave yet.
 #[derive(Debug)]
@@ -78,7 +80,7 @@ impl Acks {
             self.leaves(now);
             return Some(packet);
         }
-        let due = self.held.take().map_or((self.left + apart).max(now + APART.0), |held| held.due);
+        let due = self.held.take().map_or((self.left + apart).max(now) + ALONE, |held| held.due);
         self.held = packet::keep(&packet, &plain).map(|packet| Held { packet, path, due });
         let others: Vec<bool> = plain.iter().map(|plain| !plain).collect();
         packet::keep(&packet, &others)
@@ -147,8 +149,8 @@ mod tests {
         assert_eq!(acks.filter(at(1), RTT, PATH, sack(3, &[])), None);
         assert_eq!(acks.filter(at(2), RTT, PATH, both(5, 8)), Some(data(&[8])));
         assert_eq!(acks.filter(at(3), RTT, PATH, data(&[9])), Some(data(&[9])));
-        assert_eq!((acks.poll(at(4)), acks.poll_timeout()), (None, Some(at(5))));
-        assert_eq!(acks.filter(at(5), RTT, PATH, data(&[10])), Some(both(5, 10)));
+        assert_eq!((acks.poll(at(6)), acks.poll_timeout()), (None, Some(at(7))));
+        assert_eq!(acks.filter(at(6), RTT, PATH, data(&[10])), Some(both(5, 10)));
         assert_eq!((acks.poll(at(50)), acks.poll_timeout()), (None, None));
     }
 
@@ -156,12 +158,12 @@ mod tests {
     fn without_a_message_it_leaves_alone() {
         let mut acks = Acks::new(1_200);
         assert_eq!(acks.filter(at(0), RTT, PATH, sack(1, &[])), None);
-        assert_eq!(acks.poll_timeout(), Some(at(1)), "none left lately");
+        assert_eq!(acks.poll_timeout(), Some(at(2)), "none left lately");
         assert_eq!(acks.filter(at(0), RTT, PATH, sack(2, &[])), None);
-        assert_eq!(acks.poll(at(1)), Some((PATH, sack(2, &[]))));
-        assert_eq!(acks.filter(at(2), RTT, PathId(1), sack(3, &[])), None);
-        assert_eq!((acks.poll(at(5)), acks.poll(at(6))), (None, Some((PathId(1), sack(3, &[])))));
-        acks.filter(at(7), RTT, PATH, sack(4, &[]));
+        assert_eq!(acks.poll(at(2)), Some((PATH, sack(2, &[]))));
+        assert_eq!(acks.filter(at(3), RTT, PathId(1), sack(3, &[])), None);
+        assert_eq!((acks.poll(at(8)), acks.poll(at(9))), (None, Some((PathId(1), sack(3, &[])))));
+        acks.filter(at(10), RTT, PATH, sack(4, &[]));
         acks.forget();
         assert_eq!(acks.poll(at(99)), None);
     }
