@@ -18,8 +18,9 @@
 //! hole each round trip: 1 kHz over 200 ms stands still at 1 % loss. And `dcsctp` 0.1.16 forgets the rest of a message
 //! whose lifetime ends when a part of it was sent, after which its stream waits for ever.
 //!
-//! Acknowledgements of what is shorter than two full packets wait up to 10 ms for a message to travel with, and the last message before a
-//! silence leaves once more when nothing is heard of it.
+//! Acknowledgements of what is shorter than two full packets wait up to 12 ms for a message to travel with, and the last message before a
+//! silence leaves once more when nothing is heard of it. Priority 0 that the window holds up while nothing is heard sends one packet
+//! ahead of it, 20 ms apart at least, which skips the unreliable messages under way and is acknowledged at once.
 //!
 //! `dcsctp` buffers without end. So messages wait in front of it, and it gets the next one when it has sent all of the
 //! last; of samples that wait, the newest count.
@@ -66,6 +67,7 @@ mod outstanding;
 mod packet;
 mod repeats;
 mod socket;
+mod stats;
 mod tail;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -85,6 +87,7 @@ pub use config::SctpConfig;
 use outstanding::Outstanding;
 use repeats::Repeats;
 use socket::Association;
+pub use stats::SctpStats;
 use tail::Tail;
 
 /// The UDP port of SCTP over UDP (RFC 6951 section 5.1, IANA).
@@ -102,33 +105,6 @@ const PPID_EMPTY: u32 = u32::from_be_bytes(*b"tav\0");
 /// Is that the payload protocol identifier of an emergency?
 const fn is_urgent(ppid: u32) -> bool {
     ppid & 0xff == URGENT.0 as u32
-}
-
-/// What went through a [`Sctp`], in messages unless it says otherwise.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SctpStats {
-    /// Taken by `send`.
-    pub offered: u64,
-    /// Given to SCTP.
-    pub handed: u64,
-    /// Dropped because newer ones needed the room.
-    pub superseded: u64,
-    /// Dropped because they were older than their deadline before they were sent whole.
-    pub too_late: u64,
-    /// Reliable ones given up after they were sent: their deadline passed or the association ended. Where only the
-    /// acknowledgement was lost, the message did arrive. Each was told by [`Event::Dropped`].
-    pub abandoned: u64,
-    /// Unreliable ones that are not repeated any more. Most of them arrived: SCTP gives up when the last repetition is
-    /// on its way. Not told by events.
-    pub let_go: u64,
-    /// Received.
-    pub received: u64,
-    /// Packets that were of no use.
-    pub refused: u64,
-    /// Packets that held something sent before.
-    pub retransmitted_packets: u64,
-    /// Parts of messages that `dcsctp` wanted to send again while they, or their last repetition, were still on their way.
-    pub held_back: u64,
 }
 
 /// One end of an SCTP association. Not [`Send`]: it stays on the thread that made it.
