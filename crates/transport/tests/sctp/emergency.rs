@@ -46,7 +46,7 @@ fn late(case: &Case) -> (Duration, Net<Sctp>) {
         }
         if net.now >= due {
             let message = stop(&net);
-            offer(&mut net, 0, message).unwrap();
+            offer(&mut net, 0, message).expect("there is room for a stop");
             due = net.now + COPIES_APART;
         }
         net.run_for(MS);
