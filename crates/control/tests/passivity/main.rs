@@ -69,10 +69,15 @@ impl Case {
         Self { law, limits, hold, line, hand: Way::Wanders, arm: Way::Wanders }
     }
 
-    /// What a hand may be given beyond the two reserves, J: by a force that is held while it turns back in every period, once more as much as one of them, and a tenth of that by one
-    /// that a late host holds for longer.
+    /// What a hand may be given beyond the two reserves R, J. With S stored, O owed, the period T and the fastest hand v a force F is held while something is owed only if F v T ≤ S + R − O,
+    /// so that O − S ≤ R afterwards; while nothing is, spring and damper to a mass at rest make F v T − S ≤ d v² T + ½ k (v T)². Nothing but a hand that turns back in every period
+    /// comes near the larger of the two.
     fn beyond(&self) -> f64 {
-        if self.hand == Way::Trembles { 1.1 * RESERVE } else { 0.0 }
+        const STIFFNESS: f64 = 4_000.0;
+        const DAMPING: f64 = 20.0;
+        const WAY: f64 = 1e-3;
+        let sampled = DAMPING * 1.0 * WAY + STIFFNESS * WAY * WAY / 2.0;
+        if self.hand == Way::Trembles { sampled.max(RESERVE) } else { 0.0 }
     }
 }
 

@@ -104,7 +104,7 @@ pub struct SctpSpec {
     #[serde(default = "defaults::three")]
     pub retransmissions: u16,
     /// Smallest retransmission timeout. 50ms to 60s.
-    #[serde(default = "defaults::two_hundred_milliseconds")]
+    #[serde(default = "defaults::one_second")]
     #[schemars(with = "String")]
     pub rto_min: Duration,
     /// What may be in flight however many packets are lost; without it, 48kB. 4800B to 10MB.

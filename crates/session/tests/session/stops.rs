@@ -1,11 +1,13 @@
 //! Stops that cannot fail: age, clocks, what is kept, who may let go.
 
-use taut_core::{Bitrate, Bytes, DropCause, Duration, Transport};
+use taut_core::{Bitrate, Bytes, DropCause, Duration, Seed, Transport};
 use taut_link::{Bottleneck, Chain, Cut, Delay, DropTail};
 use taut_session::{
     Answer, Codec, Latch, MotionLimits, OperatorConfig, OperatorEvent, ResumeError, Robot, RobotConfig,
     RobotEvent, RobotState, State, StopCause, patience,
 };
+use taut_transport::entropy::Entropy;
+use taut_transport::sctp::{Sctp, SctpConfig};
 
 use crate::harness::{Log, MS, OPERATOR, ROBOT, World, at_ms, dropped, udp};
 use crate::{delays, world};
@@ -399,4 +401,59 @@ fn without_a_window_a_stop_behind_a_queue_of_states_costs_the_largest_age_of_mot
         }
     }
     assert!(waited.iter().any(|waited| *waited > MS * 50), "states were before it: {waited:?}");
+}
+
+fn sctp(end: usize) -> Sctp {
+    let (make, name) = if end == OPERATOR {
+        (Sctp::client as fn(_, _) -> _, "client")
+    } else {
+        (Sctp::server as _, "server")
+    };
+    make(SctpConfig::new(), Entropy::seeded(Seed::new(1), name))
+}
+
+/// A network with 10 ms each way that carries nothing for `outage` ms in the directions of `cut`; the stop is pressed `pressed` ms after
+/// that began.
+fn stopped_over_sctp(outage: u64, pressed: u64, cut: [bool; 2]) -> (World<Sctp, Log>, Duration) {
+    let way = |cut: bool| {
+        let from = at_ms(if cut { 2_000 } else { 1_000_000 });
+        Chain::new(vec![Cut::at(from).lasting(MS * outage).into(), Delay::new(MS * 10).into()])
+    };
+    let mut world = world_with(sctp, RobotConfig::new(), [way(cut[0]), way(cut[1])]);
+    world.start();
+    let pressed = at_ms(2_000 + pressed);
+    world.run_until(pressed);
+    world.emergency_stop();
+    world.run_until(at_ms(2_000 + outage + 4_500));
+    let stop = RobotEvent::Stop { why: StopCause::Emergency };
+    let arrived = world.observer.robot_at(|event| *event == stop).expect("it arrives");
+    (world, arrived - pressed)
+}
+
+/// Its copies follow the session's own timer, 100 ms apart at most, and none waits for another.
+#[test]
+fn sctp_does_not_hold_up_a_stop_until_its_timer_expires() {
+    for outage in [1, 2, 5, 20, 50, 200, 500, 900] {
+        let (_, there) = stopped_over_sctp(outage, 0, [true, false]);
+        let (_, back) = stopped_over_sctp(outage, 0, [false, true]);
+        assert!(there <= MS * (outage + 10 + 100), "{outage} ms: {there}");
+        assert!(outage > 50 || there <= MS * (outage + 30), "{outage} ms: {there}");
+        assert_eq!(back, MS * 10, "{outage} ms");
+    }
+}
+
+/// Once the timer has expired, one packet may be under way until it expires again, 4 s at most: a copy of the stop that cannot leave opens the window.
+#[test]
+fn however_long_there_was_no_path_sctp_holds_up_a_stop_for_a_round_trip_and_a_half_at_most() {
+    let (copies, round_trip, held_acknowledgement) = (MS * 100, MS * 20, MS);
+    for outage in [1_100, 1_500, 2_500, 5_000, 20_000] {
+        for pressed in [20, outage / 2, outage - 50, outage + 100] {
+            for cut in [[true, false], [false, true], [true, true]] {
+                let (_, after) = stopped_over_sctp(outage, pressed, cut);
+                let late = after.saturating_sub(MS * outage.saturating_sub(pressed));
+                let longest = copies + round_trip * 3 / 2 + held_acknowledgement;
+                assert!(late <= longest, "{outage} ms without {cut:?}, pressed after {pressed}: {late}");
+            }
+        }
+    }
 }

@@ -18,6 +18,10 @@
 //! hole each round trip: 1 kHz over 200 ms stands still at 1 % loss. And `dcsctp` 0.1.16 forgets the rest of a message
 //! whose lifetime ends when a part of it was sent, after which its stream waits for ever.
 //!
+//! Acknowledgements of what is shorter than two full packets wait up to 12 ms for a message to travel with, and the last message before a
+//! silence leaves once more when nothing is heard of it. Priority 0 that the window holds up while nothing is heard sends one packet
+//! ahead of it, 20 ms apart at least, which skips the unreliable messages under way and is acknowledged at once.
+//!
 //! `dcsctp` buffers without end. So messages wait in front of it, and it gets the next one when it has sent all of the
 //! last; of samples that wait, the newest count.
 //!
@@ -57,10 +61,14 @@
 //! # Ok::<(), taut_core::SendError>(())
 //! ```
 
+mod acks;
 mod config;
+mod outstanding;
 mod packet;
 mod repeats;
 mod socket;
+mod stats;
+mod tail;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -68,18 +76,24 @@ use std::fmt;
 use dcsctp::api::{ErrorKind, SendOptions, SocketEvent};
 use taut_core::{
     Bitrate, Bytes, Datagram, Deadline, DropCause, Duration, Ecn, Event, Message, PathId, Priority,
-    Reliability, SendError, StreamId, Time, Transmit, Transport,
+    Reliability, SendError, StreamId, Time, Transmit, Transport, earliest,
 };
 
 use crate::entropy::Entropy;
 use crate::message_queue::MessageQueue;
 use crate::udp;
+use acks::Acks;
 pub use config::SctpConfig;
+use outstanding::Outstanding;
 use repeats::Repeats;
 use socket::Association;
+pub use stats::SctpStats;
+use tail::Tail;
 
 /// The UDP port of SCTP over UDP (RFC 6951 section 5.1, IANA).
 pub const UDP_PORT: u16 = 9899;
+/// That of an emergency.
+const URGENT: Priority = Priority(0);
 /// How many messages that SCTP has not sent an emergency does not wait for.
 const EMERGENCIES: usize = 16;
 /// The payload protocol identifier: "tau" in ASCII, which IANA has given to nobody, and the priority.
@@ -88,31 +102,9 @@ const PPID: u32 = u32::from_be_bytes(*b"tau\0");
 /// section 3.3.1).
 const PPID_EMPTY: u32 = u32::from_be_bytes(*b"tav\0");
 
-/// What went through a [`Sctp`], in messages unless it says otherwise.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SctpStats {
-    /// Taken by `send`.
-    pub offered: u64,
-    /// Given to SCTP.
-    pub handed: u64,
-    /// Dropped because newer ones needed the room.
-    pub superseded: u64,
-    /// Dropped because they were older than their deadline before they were sent whole.
-    pub too_late: u64,
-    /// Reliable ones given up after they were sent: their deadline passed or the association ended. Where only the
-    /// acknowledgement was lost, the message did arrive. Each was told by [`Event::Dropped`].
-    pub abandoned: u64,
-    /// Unreliable ones that are not repeated any more. Most of them arrived: SCTP gives up when the last repetition is
-    /// on its way. Not told by events.
-    pub let_go: u64,
-    /// Received.
-    pub received: u64,
-    /// Packets that were of no use.
-    pub refused: u64,
-    /// Packets that held something sent before.
-    pub retransmitted_packets: u64,
-    /// Parts of messages that `dcsctp` wanted to send again while they, or their last repetition, were still on their way.
-    pub held_back: u64,
+/// Is that the payload protocol identifier of an emergency?
+const fn is_urgent(ppid: u32) -> bool {
+    ppid & 0xff == URGENT.0 as u32
 }
 
 /// One end of an SCTP association. Not [`Send`]: it stays on the thread that made it.
@@ -120,6 +112,9 @@ pub struct Sctp {
     config: SctpConfig,
     association: Association,
     repeats: Repeats,
+    acks: Acks,
+    tail: Tail,
+    outstanding: Outstanding,
     phase: Phase,
     waiting: MessageQueue,
     /// What SCTP has and did not finish, by the number that it knows it by.
@@ -128,6 +123,8 @@ pub struct Sctp {
     /// How many of those it has not sent whole, and their bytes.
     unsent: usize,
     unsent_bytes: u64,
+    /// How many emergencies are among those.
+    unsent_urgent: usize,
     path: PathId,
     outgoing: VecDeque<(PathId, Vec<u8>)>,
     events: VecDeque<Event>,
@@ -150,6 +147,7 @@ struct Handed {
     tag: u64,
     bytes: u64,
     unreliable: bool,
+    urgent: bool,
     sent: bool,
 }
 
@@ -172,12 +170,16 @@ impl Sctp {
             config,
             association: Association::new(&config.options(), entropy),
             repeats: Repeats::new(config.copies),
+            acks: Acks::new(config.packet as usize),
+            tail: Tail::default(),
+            outstanding: Outstanding::new(config.packet as usize),
             phase,
             waiting: MessageQueue::new(config.send_buffer, config.samples),
             handed: BTreeMap::new(),
             next_id: 1,
             unsent: 0,
             unsent_bytes: 0,
+            unsent_urgent: 0,
             path: PathId(0),
             outgoing: VecDeque::new(),
             events: VecDeque::new(),
@@ -204,6 +206,11 @@ impl Sctp {
     fn pump(&mut self, now: Time) {
         self.take_events(now, self.path);
         self.feed(now);
+        self.outgoing.extend(self.acks.poll(now));
+        if let Some(packet) = self.tail.poll(now) {
+            self.repeats.packets += 1;
+            self.outgoing.push_back((self.path, packet));
+        }
         self.observe();
     }
 
@@ -228,7 +235,7 @@ impl Sctp {
     /// Of how many messages that SCTP has not sent this one may be the last.
     fn turn(&self, message: &Message) -> usize {
         match message.reliability {
-            _ if message.priority == Priority(0) => EMERGENCIES,
+            _ if message.priority == URGENT => EMERGENCIES,
             Reliability::Unreliable => 1,
             // Nobody supersedes them, and what waits together leaves together: as many as a packet holds.
             Reliability::Reliable => self.config.per_packet(message.data.len()),
@@ -252,9 +259,11 @@ impl Sctp {
             data => (PPID | priority, data),
         };
         let bytes = payload.len() as u64;
-        self.handed.insert(id, Handed { tag, bytes, unreliable, sent: false });
+        let urgent = message.priority == URGENT;
+        self.handed.insert(id, Handed { tag, bytes, unreliable, urgent, sent: false });
         self.unsent += 1;
         self.unsent_bytes += bytes;
+        self.unsent_urgent += usize::from(urgent);
         self.stats.handed += 1;
         let taken = self.association.send(now, message.stream, message.priority, ppid, payload, &options);
         if !taken {
@@ -276,14 +285,27 @@ impl Sctp {
     fn finished(&mut self, id: u64) -> Option<Handed> {
         let handed = self.handed.remove(&id)?;
         if !handed.sent {
-            self.sent_whole(handed.bytes);
+            self.sent_whole(handed);
         }
         Some(handed)
     }
 
-    fn sent_whole(&mut self, bytes: u64) {
+    fn sent_whole(&mut self, handed: Handed) {
         self.unsent -= 1;
-        self.unsent_bytes -= bytes;
+        self.unsent_bytes -= handed.bytes;
+        self.unsent_urgent -= usize::from(handed.urgent);
+    }
+
+    /// An emergency was offered: when the window holds it up and nothing is heard, one packet leaves ahead of it that opens it.
+    fn open_window(&mut self, now: Time) {
+        let waits = self.unsent_urgent > 0 || self.waiting.peek().is_some_and(|next| next.priority == URGENT);
+        if !waits || self.phase != Phase::Connected {
+            return;
+        }
+        if let Some(packet) = self.outstanding.probe(now, Duration::from_nanos(self.gauges.0)) {
+            self.repeats.packets += 1;
+            self.outgoing.push_back((self.path, packet));
+        }
     }
 
     fn given_up(&mut self, handed: Handed) {
@@ -296,23 +318,32 @@ impl Sctp {
 
     /// `path` is where packets go that answer what just came.
     fn take_events(&mut self, now: Time, path: PathId) {
-        let patience = self.config.patience(Duration::from_nanos(self.gauges.0));
+        let rtt = Duration::from_nanos(self.gauges.0);
+        let patience = self.config.patience(rtt);
         while let Some(event) = self.association.poll_event() {
             match event {
                 SocketEvent::SendPacket(packet) => {
+                    self.outstanding.sent(now, &packet, is_urgent);
                     let packet = self.repeats.filter(now, patience, packet);
-                    self.outgoing.extend(packet.map(|packet| (path, packet)));
+                    let packet = packet.and_then(|packet| self.acks.filter(now, rtt, path, packet));
+                    if let Some(packet) = packet {
+                        self.tail.sent(now, rtt, &packet);
+                        self.outgoing.push_back((path, packet));
+                    }
                 }
                 SocketEvent::OnConnected() | SocketEvent::OnConnectionRestarted() => {
                     self.phase = Phase::Connected;
+                    self.acks.forget();
+                    self.tail.forget();
+                    self.outstanding.forget();
                     self.events.push_back(Event::Connected);
                 }
                 SocketEvent::OnClosed() | SocketEvent::OnAborted(..) => self.ended(),
                 SocketEvent::OnLifecycleMessageFullySent(id) => {
                     if let Some(handed) = self.handed.get_mut(&id.value()).filter(|handed| !handed.sent) {
                         handed.sent = true;
-                        let bytes = handed.bytes;
-                        self.sent_whole(bytes);
+                        let handed = *handed;
+                        self.sent_whole(handed);
                     }
                 }
                 SocketEvent::OnLifecycleMessageExpired(id) => {
@@ -342,8 +373,11 @@ impl Sctp {
             return;
         }
         self.phase = Phase::Closed;
+        self.acks.forget();
+        self.tail.forget();
+        self.outstanding.forget();
         let handed = std::mem::take(&mut self.handed);
-        (self.unsent, self.unsent_bytes) = (0, 0);
+        (self.unsent, self.unsent_bytes, self.unsent_urgent) = (0, 0, 0);
         for handed in handed.into_values() {
             match handed.sent {
                 true => self.given_up(handed),
@@ -362,6 +396,9 @@ impl Sctp {
 
     fn observe(&mut self) {
         let Some(metrics) = self.association.metrics() else { return };
+        if metrics.unack_data_count == 0 {
+            self.tail.acknowledged();
+        }
         let (srtt, cwnd) = (metrics.srtt.as_nanos() as u64, metrics.cwnd_bytes as u64);
         if srtt != self.gauges.0 {
             self.events.push_back(Event::Gauge { name: "srtt_ms", value: srtt as f64 / 1e6 });
@@ -390,6 +427,8 @@ impl Sctp {
             None if initiates => {}
             None => {
                 self.repeats.acknowledged(packet);
+                self.outstanding.acknowledged(now, packet);
+                self.acks.arrived(packet);
                 self.moved_to(path);
             }
             Some(ErrorKind::PeerReported) => {}
@@ -416,12 +455,16 @@ impl Transport for Sctp {
         if message.is_late(now) {
             return Err(SendError::TooLate);
         }
+        let urgent = message.priority == URGENT;
         let mut superseded = Vec::new();
         self.waiting.push(message, |message| superseded.push(message.tag))?;
         self.stats.offered += 1;
         superseded.into_iter().for_each(|tag| self.dropped(tag, DropCause::Superseded));
         self.association.advance(now);
         self.pump(now);
+        if urgent {
+            self.open_window(now);
+        }
         Ok(())
     }
 
@@ -464,13 +507,17 @@ impl Transport for Sctp {
     }
 
     fn poll_timeout(&self) -> Option<Deadline> {
-        match self.phase {
-            Phase::Idle => Some(Deadline::new(Time::ZERO, "handshake")),
-            Phase::Connecting => self.association.timeout().map(|at| Deadline::new(at, "handshake")),
-            Phase::Connected => self.association.timeout().map(|at| Deadline::new(at, "sctp timer")),
-            Phase::Closing => self.association.timeout().map(|at| Deadline::new(at, "shutdown")),
-            Phase::Closed => None,
-        }
+        let reason = match self.phase {
+            Phase::Idle => return Some(Deadline::new(Time::ZERO, "handshake")),
+            Phase::Connecting => "handshake",
+            Phase::Connected => "sctp timer",
+            Phase::Closing => "shutdown",
+            Phase::Closed => return None,
+        };
+        let timer = self.association.timeout().map(|at| Deadline::new(at, reason));
+        let sack = self.acks.poll_timeout().map(|at| Deadline::new(at, "sack"));
+        let probe = self.tail.poll_timeout().map(|at| Deadline::new(at, "tail loss probe"));
+        earliest(timer, earliest(sack, probe))
     }
 
     /// Smoothed (RFC 9260 section 6.3.1), over the acknowledgements of what was sent once.

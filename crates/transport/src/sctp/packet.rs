@@ -4,12 +4,23 @@
 const COMMON_HEADER: usize = 12;
 const DATA: u8 = 0;
 const SACK: u8 = 3;
+/// Of one without blocks (RFC 9260 section 3.3.4).
+const PLAIN_SACK: usize = 16;
+/// It has a Cumulative TSN Ack as well (RFC 9260 section 3.3.8).
+const SHUTDOWN: u8 = 7;
 /// RFC 8260 section 2.1.
 const I_DATA: u8 = 64;
+/// Its flags, and those of DATA (RFC 9260 section 3.3.1): acknowledge at once; unordered; all of a message.
+const IMMEDIATE: u8 = 8;
+const UNORDERED: u8 = 4;
+const WHOLE: u8 = 3;
+/// RFC 3758 section 3.2 and RFC 8260 section 2.3.1.
+const FORWARD_TSN: u8 = 192;
+const I_FORWARD_TSN: u8 = 194;
 
 /// A chunk, with its header and without its padding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Chunk<'a>(&'a [u8]);
+pub(super) struct Chunk<'a>(pub(super) &'a [u8]);
 
 impl Chunk<'_> {
     /// The transmission sequence number of DATA and I-DATA.
@@ -24,6 +35,43 @@ impl Chunk<'_> {
         let ends = self.0.get(16..16 + 4 * blocks)?.chunks_exact(4);
         let last = ends.map(|block| u16::from_be_bytes([block[2], block[3]])).max().unwrap_or(0);
         Some((cumulative, cumulative.wrapping_add(last.into())))
+    }
+
+    /// Is it the whole of an unordered message? Then its payload protocol identifier.
+    pub(super) fn whole_unordered(self) -> Option<u32> {
+        let at = if self.0[0] == I_DATA { 16 } else { 12 };
+        let whole = self.tsn().is_some() && self.0[1] & (UNORDERED | WHOLE) == UNORDERED | WHOLE;
+        whole.then(|| self.word(at)).flatten()
+    }
+
+    /// Is it a message whose sender waits for the acknowledgement (I bit, RFC 7053)?
+    pub(super) fn asks_for_acknowledgement(self) -> bool {
+        self.tsn().is_some() && self.0[1] & IMMEDIATE != 0
+    }
+
+    /// The same message, whose sender waits for the acknowledgement.
+    pub(super) fn asking(self) -> Vec<u8> {
+        let mut chunk = self.0.to_vec();
+        chunk[1] |= IMMEDIATE;
+        chunk
+    }
+
+    /// What tells a peer of such messages to wait for none up to `tsn`.
+    pub(super) fn forward(self, tsn: u32) -> Vec<u8> {
+        let kind = if self.0[0] == I_DATA { I_FORWARD_TSN } else { FORWARD_TSN };
+        let mut chunk = vec![kind, 0, 0, 8];
+        chunk.extend_from_slice(&tsn.to_be_bytes());
+        chunk
+    }
+
+    /// Does it acknowledge all up to a number, and report neither holes nor duplicates?
+    pub(super) fn is_plain_sack(self) -> bool {
+        self.0[0] == SACK && self.0.len() == PLAIN_SACK
+    }
+
+    /// Does it tell up to which number all arrived?
+    pub(super) fn acknowledges(self) -> bool {
+        matches!(self.0[0], SACK | SHUTDOWN)
     }
 
     fn word(self, at: usize) -> Option<u32> {
@@ -44,13 +92,39 @@ pub(super) fn chunks(packet: &[u8]) -> impl Iterator<Item = Chunk<'_>> {
 
 /// The packet with those of its chunks; `None` when there are none.
 pub(super) fn keep(packet: &[u8], kept: &[bool]) -> Option<Vec<u8>> {
-    let mut shorter = packet.get(..COMMON_HEADER)?.to_vec();
-    for (chunk, _) in chunks(packet).zip(kept).filter(|(_, kept)| **kept) {
-        shorter.extend_from_slice(chunk.0);
-        shorter.resize(shorter.len().next_multiple_of(4), 0);
-    }
-    seal(&mut shorter);
+    let header = packet.get(..COMMON_HEADER)?;
+    let shorter =
+        build(header, chunks(packet).zip(kept).filter(|(_, kept)| **kept).map(|(chunk, _)| chunk.0));
     (shorter.len() > COMMON_HEADER).then_some(shorter)
+}
+
+/// The common header of a packet.
+pub(super) fn header(packet: &[u8]) -> &[u8] {
+    packet.get(..COMMON_HEADER).unwrap_or_default()
+}
+
+/// A packet of that header, with those chunks.
+pub(super) fn build<'a>(header: &[u8], chunks: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8> {
+    let mut packet = header.to_vec();
+    for chunk in chunks {
+        packet.extend_from_slice(chunk);
+        packet.resize(packet.len().next_multiple_of(4), 0);
+    }
+    seal(&mut packet);
+    packet
+}
+
+/// From one number to another, by serial arithmetic (RFC 9260 section 1.6).
+pub(super) fn distance(from: u32, to: u32) -> i64 {
+    i64::from(to.wrapping_sub(from) as i32)
+}
+
+/// One packet with the chunks of both, those of `first` first.
+pub(super) fn join(first: &[u8], second: &[u8]) -> Vec<u8> {
+    let mut both = first.to_vec();
+    both.extend_from_slice(second.get(COMMON_HEADER..).unwrap_or_default());
+    seal(&mut both);
+    both
 }
 
 /// Writes the checksum (RFC 9260 section 6.8 and appendix A).
@@ -86,13 +160,7 @@ pub(super) mod tests {
     use super::*;
 
     fn packet(chunks: &[Vec<u8>]) -> Vec<u8> {
-        let mut packet = [0x13, 0x88, 0x13, 0x88, 1, 2, 3, 4, 0, 0, 0, 0].to_vec();
-        for chunk in chunks {
-            packet.extend_from_slice(chunk);
-            packet.resize(packet.len().next_multiple_of(4), 0);
-        }
-        seal(&mut packet);
-        packet
+        build(&[0x13, 0x88, 0x13, 0x88, 1, 2, 3, 4, 0, 0, 0, 0], chunks.iter().map(Vec::as_slice))
     }
 
     /// I-DATA of five bytes, with those numbers.
@@ -118,6 +186,11 @@ pub(super) mod tests {
         packet(&[chunk])
     }
 
+    /// A chunk of that kind, of four bytes besides its header.
+    pub(crate) fn without_numbers(kind: u8) -> Vec<u8> {
+        packet(&[vec![kind, 0, 0, 8, 0, 0, 0, 1]])
+    }
+
     #[test]
     fn numbers_are_read_and_the_rest_is_sealed_again() {
         let three = data(&[7, u32::MAX, 9]);
@@ -126,6 +199,10 @@ pub(super) mod tests {
         assert_eq!(keep(&three, &[false; 3]), None);
         assert_eq!(chunks(&sack(5, &[(2, 3), (5, 9)])).find_map(Chunk::sack), Some((5, 14)));
         assert_eq!(chunks(&sack(5, &[])).find_map(Chunk::sack), Some((5, 5)));
+        assert!(chunks(&sack(5, &[])).all(Chunk::is_plain_sack));
+        assert!(!chunks(&join(&sack(5, &[(2, 3)]), &three)).any(Chunk::is_plain_sack));
+        assert_eq!(chunks(&join(&sack(5, &[]), &three)).filter_map(Chunk::tsn).count(), 3);
+        assert_eq!(join(&data(&[7]), &data(&[8])), data(&[7, 8]));
     }
 
     #[test]

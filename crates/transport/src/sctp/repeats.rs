@@ -19,12 +19,12 @@ use std::collections::VecDeque;
 
 use taut_core::{Duration, Time};
 
-use super::packet::{self, Chunk};
+use super::packet::{self, Chunk, distance};
 
 /// So many later chunks show that one is lost and not late: three miss indications (RFC 9260 section 7.2.4).
 const REORDERING: i64 = 3;
 /// A jump of more transmission sequence numbers is another association. `dcsctp` skips single numbers.
-const JUMP: i64 = 1024;
+pub(super) const JUMP: i64 = 1024;
 
 /// The chunks that an end sent and the peer has not acknowledged all of.
 #[derive(Debug)]
@@ -134,11 +134,6 @@ enum Leaves {
     First,
     Again,
     NotYet,
-}
-
-/// From one number to another, by serial arithmetic (RFC 9260 section 1.6).
-fn distance(from: u32, to: u32) -> i64 {
-    i64::from(to.wrapping_sub(from) as i32)
 }
 
 #[cfg(test)]

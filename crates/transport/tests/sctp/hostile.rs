@@ -107,3 +107,35 @@ fn crc32c(bytes: &[u8]) -> u32 {
     let step = |crc: u32| if crc & 1 == 1 { crc >> 1 ^ 0x82f6_3b78 } else { crc >> 1 };
     !bytes.iter().fold(!0, |crc, byte| (0..8).fold(crc ^ u32::from(*byte), |crc, _| step(crc)))
 }
+
+/// A client that lost its memory begins anew while the server still holds the acknowledgement of what came before.
+#[test]
+fn nothing_of_the_association_before_follows_a_restart() {
+    let mut net = connected(SctpConfig::new());
+    let mut another = Sctp::client(SctpConfig::new(), Entropy::seeded(Seed::new(55), "client"));
+    let packet_of = |another: &mut Sctp, now| {
+        let mut packet = Vec::new();
+        another.poll_transmit(now, &mut packet).map(|_| packet).expect("it answers")
+    };
+    another.handle_timeout(net.now);
+    let init = packet_of(&mut another, net.now);
+    net.deliver(1, PathId(0), &init);
+    let answer = net.sent.last().unwrap().3.clone();
+    let input = Datagram { path: PathId(0), ecn: Ecn::NotCapable, data: &answer, padding: 0 };
+    another.handle_input(net.now, input);
+    let cookie = packet_of(&mut another, net.now);
+    // The second is acknowledged at once, but for what waits for a message.
+    for _ in 0..2 {
+        let message = command(&net, 1, 75);
+        offer(&mut net, 0, message).unwrap();
+    }
+    net.run_for(MS * 10);
+    let of_server = net.sent.iter().rfind(|(_, from, _, packet)| *from == 1 && packet != &answer);
+    let (tag, before) = (of_server.unwrap().3[4..8].to_vec(), net.sent.len());
+    net.deliver(1, PathId(0), &cookie);
+    assert!(net.count(1, &Event::Connected) > 1);
+    net.run_for(MS * 100);
+    let sent = net.sent[before..].iter().filter(|(_, from, ..)| *from == 1);
+    let tags: Vec<&[u8]> = sent.map(|(.., packet)| &packet[4..8]).collect();
+    assert!(!tags.is_empty() && tags.iter().all(|now| *now != tag), "{tags:?}, {tag:?}");
+}

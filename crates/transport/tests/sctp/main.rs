@@ -3,6 +3,7 @@
 #[path = "../common/net.rs"]
 mod net;
 
+mod emergency;
 mod hostile;
 mod promises;
 mod streams;

@@ -1,0 +1,175 @@
+//! Stops over a path that carried nothing for longer than the retransmission timer.
+
+use taut_core::{Duration, Message, Priority, Reliability, StreamId};
+use taut_transport::sctp::{Sctp, SctpConfig};
+
+use crate::net::{MS, Net, ms};
+use crate::{command, offer, pair, sample, stamped};
+
+/// How a session sends copies of a stop once it has sent a few.
+const COPIES_APART: Duration = MS.saturating_mul(100);
+/// Those of an emergency are so long, and nothing else is.
+const STOP: usize = 60;
+
+fn stop(net: &Net<Sctp>) -> Message {
+    Message { priority: Priority(0), stream: StreamId(0), ..stamped(net, STOP) }
+}
+
+struct Case {
+    config: SctpConfig,
+    one_way: Duration,
+    outage: Duration,
+    /// Which directions carry nothing meanwhile.
+    cut: [bool; 2],
+    /// From its beginning until the stop is pressed.
+    pressed: Duration,
+    /// A message of that reliability every millisecond, and every ten once nothing is heard.
+    states: Reliability,
+}
+
+/// From the end of the outage, or the press if that was later, until the stop is there; and the network.
+fn late(case: &Case) -> (Duration, Net<Sctp>) {
+    let mut net = pair(case.config, case.one_way, 1);
+    net.run_until(ms(3_000));
+    let begins = net.now + MS * 1_000;
+    let (ends, pressed) = (begins + case.outage, begins + case.pressed);
+    let mut due = pressed;
+    for number in 0.. {
+        let out = (begins..ends).contains(&net.now);
+        [0, 1].into_iter().for_each(|way| net.ways[way].cut = out && case.cut[way]);
+        if net.now < begins + case.one_way * 2 || number % 10 == 0 {
+            for end in 0..2 {
+                let message = Message { reliability: case.states, ..sample(&net) };
+                // In the end there is room for no more of what must arrive.
+                let _ = offer(&mut net, end, message);
+            }
+        }
+        if net.now >= due {
+            let message = stop(&net);
+            offer(&mut net, 0, message).expect("there is room for a stop");
+            due = net.now + COPIES_APART;
+        }
+        net.run_for(MS);
+        let arrived = net.received(1).find(|(_, data)| data.len() == STOP).map(|(at, _)| at);
+        if let Some(arrived) = arrived {
+            return (arrived.saturating_since(ends.max(pressed)), net);
+        }
+        assert!(net.now < ends + MS * 10_000, "it never comes");
+    }
+    unreachable!("it comes or not")
+}
+
+fn cases(states: Reliability) -> impl Iterator<Item = Case> {
+    let outages = [1_200, 2_900, 9_000];
+    let cuts = [[true, false], [false, true], [true, true]];
+    outages.into_iter().flat_map(move |outage| {
+        cuts.into_iter().flat_map(move |cut| {
+            [10, 50, 150].into_iter().flat_map(move |one_way| {
+                // Long before the path is back, just before, and after.
+                [outage * 2 / 3, outage - 50, outage + 150].into_iter().flat_map(move |pressed| {
+                    [true, false].into_iter().map(move |interleaving| Case {
+                        config: SctpConfig::new().interleaving(interleaving),
+                        one_way: MS * one_way,
+                        outage: MS * outage,
+                        cut,
+                        pressed: MS * pressed,
+                        states,
+                    })
+                })
+            })
+        })
+    })
+}
+
+#[test]
+fn a_stop_is_there_a_round_trip_and_a_half_after_the_path_is_back_however_long_it_was_away() {
+    let mut latest = Vec::new();
+    for case in cases(Reliability::Unreliable) {
+        let (late, net) = late(&case);
+        let pressed_later = case.pressed.saturating_sub(case.outage);
+        let copy = if pressed_later.is_zero() { COPIES_APART } else { Duration::ZERO };
+        let Case { one_way, outage, cut, pressed, .. } = case;
+        // The rest is of one acknowledgement that waits for a message.
+        assert!(
+            late <= copy + one_way * 3 + MS * 2,
+            "{late}: {one_way} one way, {outage} without {cut:?}, pressed after {pressed}"
+        );
+        let stats = net.ends[0].stats();
+        println!("{one_way} {outage} {cut:?} {pressed}: {late}, {} repeated", stats.retransmitted_packets);
+        latest.push(late);
+    }
+    println!("latest {:?}", latest.iter().max());
+}
+
+/// What must arrive is repeated, as the window grows: by twice as much each round trip.
+#[test]
+fn a_stop_behind_reliable_states_waits_for_some_round_trips() {
+    let mut latest = Duration::ZERO;
+    for case in cases(Reliability::Reliable) {
+        let (late, _) = late(&case);
+        let Case { one_way, outage, cut, pressed, .. } = case;
+        println!("{one_way} {outage} {cut:?} {pressed}: {late}");
+        assert!(late <= COPIES_APART + one_way * 14, "{late}: {one_way} {outage} {cut:?} {pressed}");
+        latest = latest.max(late);
+    }
+    println!("latest {latest}");
+}
+
+/// Whatever was under way: what is reliable arrives once, in order.
+#[test]
+fn a_stop_that_opens_the_window_skips_nothing_that_must_arrive() {
+    for (outage, apart) in [(1_500, 100), (2_500, 7), (5_000, 300)] {
+        for interleaving in [true, false] {
+            let mut net = pair(SctpConfig::new().interleaving(interleaving), MS * 10, 1);
+            net.run_until(ms(1_000));
+            let mut made = 0;
+            for number in 0..outage + 2_000 {
+                let out = (500..500 + outage).contains(&number);
+                net.ways.iter_mut().for_each(|way| way.cut = out);
+                let state = sample(&net);
+                let _ = offer(&mut net, 0, state);
+                if number % apart == 0 {
+                    // Some of several packets.
+                    let message = command(&net, 1, if number % 3 == 0 { 3_000 } else { 75 });
+                    made += u64::from(offer(&mut net, 0, message).is_ok());
+                }
+                if number > 600 && number % 100 == 0 {
+                    let message = stop(&net);
+                    let _ = offer(&mut net, 0, message);
+                }
+                net.run_for(MS);
+            }
+            net.run_for(MS * 20_000);
+            let stamp = |data: &[u8]| u64::from_be_bytes(data[..8].try_into().expect("a stamp"));
+            let on_one = net.events[1].iter().filter_map(|(_, event)| match event {
+                taut_core::Event::Received { data, stream: StreamId(1), .. } => Some(stamp(data)),
+                _ => None,
+            });
+            let stamps: Vec<u64> = on_one.collect();
+            assert_eq!(stamps.len() as u64, made, "{outage} {apart} {interleaving}");
+            assert!(stamps.is_sorted_by(|one, next| one < next), "{outage} {apart} {interleaving}");
+        }
+    }
+}
+
+/// A path that carries what it is given has no need of it, and a flood of emergencies over one that is dead sends fifty a second.
+#[test]
+fn few_packets_leave_ahead_of_the_window_and_none_while_something_is_heard() {
+    let mut net = pair(SctpConfig::new(), MS * 10, 1);
+    net.run_until(ms(1_000));
+    for _ in 0..2_000 {
+        let (state, message) = (sample(&net), stop(&net));
+        offer(&mut net, 0, state).unwrap();
+        offer(&mut net, 0, message).unwrap();
+        net.run_for(MS);
+    }
+    assert_eq!(net.ends[0].stats().retransmitted_packets, 0);
+    net.ways[0].cut = true;
+    for _ in 0..10_000 {
+        let message = stop(&net);
+        offer(&mut net, 0, message).unwrap();
+        net.run_for(MS);
+    }
+    let repeated = net.ends[0].stats().retransmitted_packets;
+    assert!((300..520).contains(&repeated), "{repeated} in ten seconds");
+}
