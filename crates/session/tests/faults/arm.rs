@@ -1,5 +1,7 @@
 //! A hand that moves and jumps, and an arm whose controller never pulls harder than its limit.
 
+use std::collections::VecDeque;
+
 use taut_core::Time;
 
 use crate::harness::START;
@@ -34,6 +36,8 @@ pub(crate) struct Arm {
     pub(crate) at: [f64; 3],
     /// Where it was told to be, and when; `None`: it holds still.
     pub(crate) set_point: Option<([f64; 3], Time)>,
+    /// When it was told to go lately, and how far since it was resumed, there and back counted twice.
+    pub(crate) path: VecDeque<(Time, f64)>,
     pub(crate) fastest: f64,
     pub(crate) strongest: f64,
     now: Time,

@@ -223,15 +223,22 @@ impl Checker {
         self.applied += 1;
     }
 
-    /// The set point moves no faster than the limit by the robot's own clock, from where the robot was when it was resumed, and
-    /// pulls no harder than the limit of the force.
+    /// The set point moves no faster than the limit by the robot's own clock, from where the robot was when it was resumed, what comes within a millisecond
+    /// together, and pulls no harder than the limit of the force.
     fn check_set_point(&mut self, now: Time, position: [f32; 3]) {
         let position = position.map(f64::from);
-        let (last, since) = self.arm.set_point.expect("it was resumed");
+        let (last, _) = self.arm.set_point.expect("it was resumed");
         if self.hand == Hand::Moves {
-            let (way, time) = (distance(position, last), (now - since).as_secs_f64());
-            let most = f64::from(SPEED) * time * (1.0 + 2e-4) + 2e-7;
-            assert!(way <= most, "the set point moved {way} m in {time} s at {now}");
+            let path = &mut self.arm.path;
+            let gone = path.back().map_or(0.0, |(_, gone)| *gone) + distance(position, last);
+            path.push_back((now, gone));
+            for (from, before) in path.iter() {
+                let Some((since, _)) = path.iter().rev().find(|(at, _)| *at + MS <= *from) else { continue };
+                let (way, time) = (gone - before, (now - *since).as_secs_f64());
+                let most = f64::from(SPEED) * time * (1.0 + 2e-4) + 2e-6;
+                assert!(way <= most, "the set point moved {way} m in {time} s at {now}");
+            }
+            path.drain(..path.len().saturating_sub(16));
             // By where the robot measured itself, which an arm that turns round has left by 0.25 m/s since: the speed's limit lets the
             // set point come back no faster. What is more than the limit the device does not make.
             let pull = f64::from(STIFFNESS) * distance(position, self.measured);
@@ -419,6 +426,8 @@ impl Observer for Checker {
                 (self.moved, self.misjudged) = (now, Duration::ZERO);
                 self.arm.pass(now);
                 self.arm.set_point = Some((self.arm.at, now));
+                // Nothing went before.
+                self.arm.path = VecDeque::from([(now - MS, 0.0), (now, 0.0)]);
                 self.totals.resumes += 1;
             }
             RobotEvent::LetGo { here } => self.latched[usize::from(!here)] = false,

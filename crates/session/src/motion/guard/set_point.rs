@@ -54,7 +54,7 @@ impl<const N: usize> Bounds<N> {
 ///
 /// A target in the box and within reach of the measured place is approached with the acceleration, so that the way is left to
 /// brake. What that leads to is brought into the box and the reach once more, and at last no way is longer than the speed times
-/// the time since the set point moved last, or than a step; what comes within a [moment](super::moment) counts together. So in doubt the acceleration gives way first, then the reach, where the
+/// the time since the set point moved last, or than a step. What comes within a [moment](super::moment) has its time together, where no acceleration is limited. So in doubt the acceleration gives way first, then the reach, where the
 /// robot was pushed away; never the speed, and never the box: it is convex, and the set point only moves towards what is in it.
 #[derive(Clone, Debug)]
 pub(super) struct SetPoint<const N: usize> {
@@ -128,7 +128,8 @@ impl<const N: usize> SetPoint<N> {
         if rests {
             self.told.begin(now, (Some(place), velocity));
         } else {
-            self.told.tell(now, (Some(place), velocity));
+            let way = self.told.last().0.map_or(0.0, |last| distance(last, place));
+            self.told.tell(now, (Some(place), velocity), way);
         }
     }
 
@@ -140,35 +141,33 @@ impl<const N: usize> SetPoint<N> {
         wanted_velocity: Vector<N>,
     ) -> Result<Reached<N>, Verdict> {
         let Bounds { speed, acceleration, step, .. } = self.bounds;
-        let ((place, moved), dt) = self.told.from(now);
-        let place = place.or(self.measured(now)).ok_or(Verdict::OutOfLimits)?;
+        let known = |place: Option<Vector<N>>| place.or(self.measured(now)).ok_or(Verdict::OutOfLimits);
+        let place = known(self.told.last().0)?;
         let in_reach = self.bounds.in_box(self.in_reach(now, self.bounds.in_box(wanted))?);
         let target = towards(place, in_reach, step);
-        // Nor is it further from where it was told to be in the same moment: between two places that are within the limits is none that is not.
-        let last = self.told.last().0.unwrap_or(place);
         if speed.is_infinite() && acceleration.is_infinite() {
-            let place = towards(last, target, step);
-            return Ok(Reached { place, velocity: wanted_velocity, rests: false });
+            return Ok(Reached { place: target, velocity: wanted_velocity, rests: false });
         }
+        let counts_alone = acceleration.is_finite();
+        let allowance = if counts_alone { self.told.since_last(now) } else { self.told.allowance(now) };
+        let ((before, moved), dt) = (allowance.before, allowance.time);
         if dt <= 0.0 {
             return Ok(Reached { place, velocity: moved, rests: false });
         }
-        let way = difference(target, place);
-        let mut velocity = way.map(|part| part / dt);
+        let mut reached = target;
         if acceleration.is_finite() {
-            velocity = self.accelerate(moved, velocity, way, wanted_velocity, dt);
-        }
-        let mut reached = std::array::from_fn(|i| place[i] + velocity[i] * dt);
-        // Nothing but rounding is between the two: what can be reached exactly is.
-        if distance(reached, target) <= 1e-9 {
-            reached = target;
+            let way = difference(target, place);
+            let velocity = self.accelerate(moved, way.map(|part| part / dt), way, wanted_velocity, dt);
+            reached = std::array::from_fn(|i| place[i] + velocity[i] * dt);
+            // Nothing but rounding is between the two: what can be reached exactly is.
+            if distance(reached, target) <= 1e-9 {
+                reached = target;
+            }
         }
         // Whatever it took to brake: neither the box nor the reach is left, and then no way is too long for its time.
         reached = self.bounds.no_further_out(place, self.in_reach(now, reached)?);
-        let most = (speed * dt).min(step);
-        reached = towards(place, reached, most);
-        reached = towards(last, reached, most);
-        let velocity = difference(reached, place).map(|part| part / dt);
+        reached = towards(place, reached, (speed * dt - allowance.gone).max(0.0).min(step));
+        let velocity = difference(reached, known(before)?).map(|part| part / dt);
         Ok(Reached { place: reached, velocity, rests: false })
     }
 

@@ -31,40 +31,32 @@ pub(super) fn largest(usual: f32) -> impl Strategy<Value = f32> {
     prop_oneof![4 => 0.01 * usual..usual, 1 => Just(f32::INFINITY), 1 => Just(0.0)]
 }
 
-/// What limits count from, as somebody sees it from outside: what was told before the millisecond in which the last was.
-#[derive(Clone, Copy)]
-pub(super) struct Seen<T> {
-    before: (T, Time),
-    pub(super) last: T,
-    at: Time,
-    began: Time,
-}
+/// The way that somebody is told to go, there and back counted twice, as it is seen from outside.
+pub(super) struct Path(Vec<(Time, f64)>);
 
-impl<T: Copy> Seen<T> {
-    pub(super) fn new(what: T) -> Self {
-        Self { before: (what, at(0)), last: what, at: at(0), began: at(0) }
+impl Path {
+    pub(super) fn new() -> Self {
+        Self(vec![(at(0), 0.0)])
     }
 
-    pub(super) fn before(&self, now: Time) -> (T, Duration) {
-        let is_same = now.saturating_since(self.began) < MS;
-        let (what, since) = if is_same { self.before } else { (self.last, self.at) };
-        (what, now.max(self.at).saturating_since(since))
-    }
-
-    pub(super) fn see(&mut self, now: Time, told: T, locked: bool) {
-        if now.saturating_since(self.began) >= MS {
-            (self.before, self.began) = ((self.last, self.at), now);
-        }
-        (self.last, self.at) = (told, self.at.max(now));
-        if locked {
-            (self.before, self.began) = ((told, self.at), self.at);
-        }
+    /// So much further. By how much it is further than the speed leads, s, between any two messages: of the first of them counts the time since the last that came more than a
+    /// millisecond before it.
+    pub(super) fn go(&mut self, now: Time, way: f64, speed: f64) -> f64 {
+        let (last, gone) = self.0[self.0.len() - 1];
+        let (now, gone) = (now.max(last), gone + way);
+        self.0.push((now, gone));
+        let longer = |(time, before): &(Time, f64)| {
+            let since = self.0.iter().rev().find(|(at, _)| *at + MS <= *time).map_or(at(0), |(at, _)| *at);
+            gone - before - speed * now.saturating_since(since).as_secs_f64()
+        };
+        self.0.iter().map(longer).fold(f64::NEG_INFINITY, f64::max)
     }
 }
 
 /// Jitter, silences, and a clock that stands still.
 pub(super) fn wait() -> impl Strategy<Value = Duration> {
-    prop_oneof![4 => 100u64..20_000, 1 => 20_000u64..2_000_000, 1 => Just(0)].prop_map(Duration::from_micros)
+    prop_oneof![4 => 100u64..20_000, 2 => 1u64..1_000, 1 => 20_000u64..2_000_000, 1 => Just(0)]
+        .prop_map(Duration::from_micros)
 }
 
 pub(super) fn policy() -> impl Strategy<Value = LimitPolicy> {

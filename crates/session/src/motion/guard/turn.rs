@@ -75,15 +75,18 @@ impl Turn {
         if !self.is_limited() {
             return Ok(Turned { orientation: wanted, limited: None, rests: false });
         }
-        let (from, dt) = self.told.from(now);
-        let from = known(from).ok_or(Verdict::OutOfLimits)?;
-        let most = self.speed * dt;
-        let (nearer, is_far) = turned(from, wanted, most);
-        // As set points are.
-        let (orientation, is_back) = turned(self.told.last().unwrap_or(from), nearer, most);
-        let is_limited = is_far || is_back;
-        let velocity = || rotation(from, orientation).map(|part| if dt > 0.0 { part / dt } else { 0.0 });
-        Ok(Turned { orientation, limited: is_limited.then(velocity), rests: false })
+        let allowance = self.told.allowance(now);
+        let (before, dt) = (known(allowance.before).ok_or(Verdict::OutOfLimits)?, allowance.time);
+        let from = known(self.told.last()).unwrap_or(before);
+        let most = (self.speed * dt - allowance.gone).max(0.0);
+        let mut way = rotation(from, wanted);
+        if magnitude(&way) <= most {
+            return Ok(Turned { orientation: wanted, limited: None, rests: false });
+        }
+        limit(&mut way, most);
+        let orientation = rotated(from, way);
+        let velocity = if dt > 0.0 { rotation(before, orientation).map(|part| part / dt) } else { [0.0; 3] };
+        Ok(Turned { orientation, limited: Some(velocity), rests: false })
     }
 
     pub(super) fn advance(&mut self, now: Time, turned: Turned) {
@@ -91,7 +94,8 @@ impl Turn {
         if rests {
             self.told.begin(now, Some(orientation));
         } else {
-            self.told.tell(now, Some(orientation));
+            let way = self.told.last().map_or(0.0, |last| magnitude(&rotation(last, orientation)));
+            self.told.tell(now, Some(orientation), way);
         }
     }
 }
@@ -118,16 +122,6 @@ pub(super) fn rotation(from: Quaternion, to: Quaternion) -> Vector<3> {
     }
     let angle = 2.0 * sine.atan2(w.abs());
     [x, y, z].map(|part| part * (sign * angle / sine))
-}
-
-/// `from`, turned towards `wanted` by so much at most, and whether it is further away.
-fn turned(from: Quaternion, wanted: Quaternion, most: f64) -> (Quaternion, bool) {
-    let mut way = rotation(from, wanted);
-    if magnitude(&way) <= most {
-        return (wanted, false);
-    }
-    limit(&mut way, most);
-    (rotated(from, way), true)
 }
 
 /// `from`, turned by `rotation`.

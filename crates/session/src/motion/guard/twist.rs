@@ -4,7 +4,7 @@ use taut_core::Time;
 use taut_wire::session::Verdict;
 
 use super::Admission;
-use super::moment::Moments;
+use super::set_point::elapsed;
 use super::vector::{Vector, distance, limit, single, towards};
 use crate::motion::limits::VelocityLimits;
 use crate::motion::{LimitPolicy, Twist, TwistLimits};
@@ -16,8 +16,9 @@ use crate::motion::{LimitPolicy, Twist, TwistLimits};
 pub struct TwistGuard {
     pub(super) admission: Admission,
     limits: TwistLimits,
-    /// What the robot was told, m/s and rad/s.
-    told: Moments<Velocities>,
+    /// What the robot was told last, m/s and rad/s, and when.
+    told: Velocities,
+    since: Time,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -28,11 +29,17 @@ struct Velocities {
 
 impl TwistGuard {
     pub(super) fn new(limits: TwistLimits) -> Self {
-        Self { admission: Admission::new(limits.rate), limits, told: Moments::new(Velocities::default()) }
+        Self {
+            admission: Admission::new(limits.rate),
+            limits,
+            told: Velocities::default(),
+            since: Time::ZERO,
+        }
     }
 
     pub(super) fn enable(&mut self, now: Time) {
-        self.told.begin(now, Velocities::default());
+        self.told = Velocities::default();
+        self.since = self.since.max(now);
     }
 
     pub(super) fn check(&self, now: Time, asked: &Twist) -> Result<(), Verdict> {
@@ -41,11 +48,8 @@ impl TwistGuard {
 
     pub(super) fn bound(&mut self, now: Time, asked: &Twist) -> Result<Twist, Verdict> {
         let (twist, told) = self.limited(now, asked)?;
-        if asked.locked {
-            self.told.begin(now, told);
-        } else {
-            self.told.tell(now, told);
-        }
+        self.told = told;
+        self.since = self.since.max(now);
         Ok(twist)
     }
 
@@ -54,11 +58,10 @@ impl TwistGuard {
             let rest = Twist { linear: [0.0; 3], angular: [0.0; 3], ..*asked };
             return Ok((rest, Velocities::default()));
         }
-        let (before, dt) = self.told.from(now);
-        let last = self.told.last();
+        let dt = elapsed(now, self.since);
         let told = Velocities {
-            linear: self.limits.linear.approach([before.linear, last.linear], asked.linear, dt),
-            angular: self.limits.angular.approach([before.angular, last.angular], asked.angular, dt),
+            linear: self.limits.linear.approach(self.told.linear, asked.linear, dt),
+            angular: self.limits.angular.approach(self.told.angular, asked.angular, dt),
         };
         let twist = Twist {
             linear: as_asked(told.linear, asked.linear),
@@ -73,14 +76,14 @@ impl TwistGuard {
 }
 
 impl VelocityLimits {
-    /// As near to `asked` as the limits let it come in `dt`, s, from what was told before this moment and from what was told last.
-    fn approach(&self, [before, last]: [Vector<3>; 2], asked: [f32; 3], dt: f64) -> Vector<3> {
+    /// As near to `asked` as the limits let it come from `last` in `dt`, s.
+    fn approach(&self, last: Vector<3>, asked: [f32; 3], dt: f64) -> Vector<3> {
         let mut target = std::array::from_fn(|i| if self.axes[i] { f64::from(asked[i]) } else { 0.0 });
         limit(&mut target, f64::from(self.speed));
         // Infinitely much in no time is infinitely much here.
         let change =
             if self.acceleration.is_finite() { f64::from(self.acceleration) * dt } else { f64::INFINITY };
-        towards(last, towards(before, target, change), change)
+        towards(last, target, change)
     }
 }
 

@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 
-use super::super::tests::{MS, Seen, at, largest, number, policy, wait};
+use super::super::tests::{MS, Path, at, largest, number, policy, wait};
 use super::*;
 
 fn gripper(position: f32, max_effort: f32) -> Gripper {
@@ -71,7 +71,7 @@ proptest! {
     ) {
         let limits = GripperLimits::new().range(range.0, range.1).speed(speed).effort(effort).policy(policy);
         let mut guard = guard(limits, start);
-        let (mut seen, mut now) = (Seen::new(start), at(0));
+        let (mut last, mut path, mut now) = (start, Path::new(), at(0));
         for (position, max_effort, measured, waited, locked) in steps {
             now += waited;
             guard.measure(now, &gripper(measured, 0.0));
@@ -83,16 +83,12 @@ proptest! {
             prop_assert!(policy == LimitPolicy::Clamp || locked || told == asked);
             prop_assert!(told.is_finite());
             prop_assert!((0.0..=effort).contains(&told.max_effort), "{told:?}");
-            let ((before, waited), last) = (seen.before(now), seen.last);
-            let (least, largest) = (range.0.min(before).min(last), range.1.max(before).max(last));
-            prop_assert!((least..=largest).contains(&told.position), "{told:?}");
-            let most = f64::from(speed) * waited.as_secs_f64();
-            for from in [before, last] {
-                let way = f64::from(told.position) - f64::from(from);
-                prop_assert!(locked || most.is_nan() || way.abs() <= most + 2e-7, "{way} of {most}");
-            }
-            prop_assert!(!locked || (told.position - last).abs() <= 2e-7);
-            seen.see(now, told.position, locked);
+            prop_assert!(told.position >= range.0.min(last) && told.position <= range.1.max(last), "{told:?}");
+            let way = f64::from(told.position) - f64::from(last);
+            let longer = path.go(now, way.abs(), f64::from(speed));
+            prop_assert!(longer.is_nan() || longer <= 1e-5, "{longer}");
+            prop_assert!(!locked || way.abs() <= 2e-7);
+            last = told.position;
         }
     }
 

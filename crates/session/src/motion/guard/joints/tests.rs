@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 
-use super::super::tests::{MS, Seen, at, largest, number, policy, wait};
+use super::super::tests::{MS, Path, at, largest, number, policy, wait};
 use super::*;
 use crate::motion::{Guard, Motion};
 
@@ -121,15 +121,12 @@ fn joint_limits() -> impl Strategy<Value = JointLimits> {
 /// One joint, as somebody sees it who knows only what went in and what came out.
 struct Witness {
     limits: JointLimits,
-    seen: Seen<Moved>,
-}
-
-#[derive(Clone, Copy)]
-struct Moved {
     position: f64,
     velocity: f64,
     /// How exactly rounded positions tell the velocity.
     rounding: f64,
+    since: Time,
+    path: Path,
 }
 
 /// Positions here are of a few rad, and 32 bits hold them to this.
@@ -146,30 +143,30 @@ impl Witness {
     ) -> Result<(), TestCaseError> {
         let limits = &self.limits;
         let (told, measured) = (f64::from(told), f64::from(measured));
-        let ((before, waited), last) = (self.seen.before(now), self.seen.last);
-        let way = told - before.position;
+        let way = told - self.position;
+        let waited = now.saturating_since(self.since);
         let most = (f64::from(limits.velocity) * waited.as_secs_f64()).min(f64::from(limits.step));
         // No joint moves if it is locked, and else none too fast.
-        let free = locked || most.is_nan() || most.is_infinite();
-        for way in [way, told - last.position] {
-            prop_assert!(free || way.abs() <= most + ROUNDING, "{way} of {most} for {asked}");
-        }
-        prop_assert!(!locked || (told - last.position).abs() <= ROUNDING, "{way} while locked");
+        let counts_alone = limits.acceleration.is_finite();
+        let free = most.is_nan() || most.is_infinite() || !counts_alone;
+        prop_assert!(free || way.abs() <= most + ROUNDING, "{way} of {most} for {asked}");
+        let longer = self.path.go(now, way.abs(), f64::from(limits.velocity));
+        prop_assert!(longer.is_nan() || longer <= 100.0 * ROUNDING, "{longer} for {asked}");
+        prop_assert!(way.abs() <= f64::from(limits.step) + ROUNDING, "{way}");
+        prop_assert!(!locked || way.abs() <= ROUNDING, "{way} while locked");
         // In the range, or no further out than it was.
         let (least, largest) = (f64::from(limits.least), f64::from(limits.largest));
-        let (low, high) = (before.position.min(last.position), before.position.max(last.position));
-        prop_assert!(told >= least.min(low) - ROUNDING && told <= largest.max(high) + ROUNDING);
+        prop_assert!(
+            told >= least.min(self.position) - ROUNDING && told <= largest.max(self.position) + ROUNDING
+        );
         // Within reach of what is measured, or nearer to it than it was.
         let reach = limits.stiffness.map_or(f64::INFINITY, |stiffness| f64::from(limits.effort / stiffness));
-        let pull = (told - measured).abs();
-        let last_pull = (before.position - measured).abs().max((last.position - measured).abs());
+        let (pull, last_pull) = ((told - measured).abs(), (self.position - measured).abs());
         prop_assert!(locked || pull <= reach.max(last_pull) * (1.0 + 1e-6) + ROUNDING, "{pull} of {reach}");
         let dt = waited.min(MS * 50).as_secs_f64();
-        // Neither from where it was before this moment nor from where it was told to be in it does it go further than so.
-        let furthest = (f64::from(limits.velocity) * dt).min(f64::from(limits.step)) - ROUNDING;
-        let is_reversed = (told - last.position).abs() >= furthest;
-        let is_held = is_reversed || way.abs() >= furthest;
-        if !locked && dt > 0.0 && !is_held && (least..=largest).contains(&measured) {
+        let is_held = way.abs() >= (f64::from(limits.velocity) * dt).min(f64::from(limits.step)) - ROUNDING;
+        let has_its_time = counts_alone || waited >= MS;
+        if !locked && dt > 0.0 && !is_held && has_its_time && (least..=largest).contains(&measured) {
             prop_assert!(pull <= reach * (1.0 + 1e-6) + ROUNDING, "{pull} of {reach}");
         }
         let velocity = if locked {
@@ -177,19 +174,21 @@ impl Witness {
         } else if dt > 0.0 {
             way / dt
         } else {
-            before.velocity
+            self.velocity
         };
-        if dt > 0.0 && !locked && !is_reversed && limits.acceleration.is_finite() {
+        if dt > 0.0 && !locked && limits.acceleration.is_finite() {
             // Only range, reach and step may need a larger change than the acceleration.
             let at_end = told <= least + ROUNDING || told >= largest - ROUNDING;
             let at_reach = pull >= reach - ROUNDING;
             let at_step = way.abs() >= f64::from(limits.step) - ROUNDING;
-            let change = (velocity - before.velocity).abs();
-            let most = f64::from(limits.acceleration) * dt + before.rounding + ROUNDING / dt;
+            let change = (velocity - self.velocity).abs();
+            let most = f64::from(limits.acceleration) * dt + self.rounding + ROUNDING / dt;
             prop_assert!(at_end || at_reach || at_step || change <= most, "{change} of {most}");
         }
-        let rounding = if dt > 0.0 { ROUNDING / dt } else { before.rounding };
-        self.seen.see(now, Moved { position: told, velocity, rounding }, locked);
+        if dt > 0.0 {
+            self.rounding = ROUNDING / dt;
+        }
+        (self.position, self.velocity, self.since) = (told, velocity, self.since.max(now));
         Ok(())
     }
 }
@@ -205,8 +204,7 @@ proptest! {
         let count = limits.len();
         let mut guard = guard(JointsLimits::each(limits.iter().copied()).unwrap(), &vec![start; count]);
         let witness = |limits: &JointLimits| {
-            let moved = Moved { position: f64::from(start), velocity: 0.0, rounding: 0.0 };
-            Witness { limits: *limits, seen: Seen::new(moved) }
+            Witness { limits: *limits, position: f64::from(start), velocity: 0.0, rounding: 0.0, since: at(0), path: Path::new() }
         };
         let mut witnesses: Vec<_> = limits.iter().map(witness).collect();
         let mut now = at(0);
@@ -261,21 +259,22 @@ proptest! {
         steps in prop::collection::vec((prop_oneof![number(), -0.01f32..0.01], number(), prop_oneof![number(), Just(0.0)], wait()), 1..60),
     ) {
         let mut guard = guard(all(1, limits).policy(LimitPolicy::Refuse), &[start]);
-        let (mut seen, mut now) = (Seen::new(start), at(0));
+        let (mut last, mut path, mut now) = (start, Path::new(), at(0));
         for (way, velocity, effort, waited) in steps {
             now += waited;
             guard.measure(now, &joints(&[start]));
-            let position = seen.last + way;
+            let position = last + way;
             if !position.is_finite() {
                 continue;
             }
             let asked = joints(&[position]).with_velocity(&[velocity]).unwrap().with_effort(&[effort]).unwrap();
             if let Ok(told) = guard.bound(now, &asked) {
                 prop_assert_eq!(&told, &asked);
-                let (before, waited) = seen.before(now);
-                let most = (f64::from(limits.velocity) * waited.as_secs_f64()).min(f64::from(limits.step));
-                prop_assert!(most.is_nan() || f64::from(position - before).abs() <= most + ROUNDING);
-                seen.see(now, position, false);
+                let way = f64::from(position - last).abs();
+                let longer = path.go(now, way, f64::from(limits.velocity));
+                prop_assert!(longer.is_nan() || longer <= 100.0 * ROUNDING, "{longer}");
+                prop_assert!(way <= f64::from(limits.step) + ROUNDING, "{way}");
+                last = position;
             }
         }
     }

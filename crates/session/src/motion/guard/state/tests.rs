@@ -1,4 +1,4 @@
-use super::super::tests::{MS, Seen, at};
+use super::super::tests::{MS, Path, at};
 use super::super::vector::magnitude;
 use super::StateGuard as Guard;
 use super::*;
@@ -245,7 +245,7 @@ proptest! {
         let limits = MotionLimits::new().position([-0.5; 3], [0.5; 3]).velocity(speed).acceleration(acceleration)
             .step(step).force(force).stiffness(stiffness);
         let mut guard = guard(limits, start);
-        let (mut seen, mut now) = (Seen::new(start), at(0));
+        let (mut last, mut path, mut now) = (start, Path::new(), at(0));
         for (position, velocity, force_asked, measured, wait_us, locked) in asked {
             now += Duration::from_micros(wait_us);
             guard.measure(now, measured.map(|x| x.clamp(-2.0, 2.0)));
@@ -256,16 +256,12 @@ proptest! {
             prop_assert!(exact(told.velocity) <= f64::from(speed) * (1.0 + 1e-6));
             prop_assert!(exact(told.force) <= f64::from(force) * (1.0 + 1e-6));
             // In the box, or no further out than it was.
-            let ((before, waited), last) = (seen.before(now), seen.last);
-            let out = |i: usize| before[i].abs().max(last[i].abs()).max(0.5);
-            prop_assert!((0..3).all(|i| told.position[i].abs() <= out(i)), "{told:?} after {last:?}");
-            let most = (f64::from(speed) * waited.as_secs_f64()).min(f64::from(step));
-            for from in [before, last] {
-                let way = distance(told.position.map(f64::from), from.map(f64::from));
-                prop_assert!(locked || way <= most + 1e-6, "{way} of {most}");
-            }
-            prop_assert!(!locked || distance(told.position.map(f64::from), last.map(f64::from)) <= 0.0);
-            seen.see(now, told.position, locked);
+            prop_assert!((0..3).all(|i| told.position[i].abs() <= last[i].abs().max(0.5)), "{told:?} after {last:?}");
+            let way = distance(told.position.map(f64::from), last.map(f64::from));
+            let longer = path.go(now, way, f64::from(speed));
+            prop_assert!(longer.is_nan() || longer <= 6e-5, "{longer}");
+            prop_assert!(way <= f64::from(step) + 1e-6 && (!locked || way <= 0.0), "{way}");
+            last = told.position;
         }
     }
 }

@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 
-use super::super::tests::{MS, Seen, at, largest, policy, vector, wait};
+use super::super::tests::{MS, Path, at, largest, policy, vector, wait};
 use super::*;
 use crate::motion::{Guard, LimitPolicy, Motion, MotionLimits, State, StateGuard, Turning};
 
@@ -130,7 +130,7 @@ proptest! {
         steps in prop::collection::vec((orientation(), vector(), vector(), wait(), prop::bool::weighted(0.1)), 1..60),
     ) {
         let mut guard = guard(MotionLimits::new().angular_velocity(speed).torque(torque).policy(policy));
-        let (mut seen, mut now) = (Seen::new(UPRIGHT), at(0));
+        let (mut last, mut path, mut now) = (UPRIGHT, Path::new(), at(0));
         for (orientation_wxyz, velocity, torque_asked, waited, locked) in steps {
             now += waited;
             let turning = Some(Turning { velocity, torque: torque_asked });
@@ -143,13 +143,10 @@ proptest! {
             let Motion::State(told) = told else { panic!("{told:?}") };
             let exact = told.orientation_wxyz.map(f64::from);
             prop_assert!((magnitude(&exact) - 1.0).abs() < 1e-6, "{told:?}");
-            let ((before, waited), last) = (seen.before(now), seen.last);
-            let from = |before| magnitude(&rotation(unit(before).unwrap(), unit(told.orientation_wxyz).unwrap()));
-            let most = f64::from(speed) * waited.as_secs_f64();
-            for angle in [from(before), from(last)] {
-                prop_assert!(locked || most.is_nan() || angle <= most + 1e-6, "{angle} of {most}");
-            }
-            prop_assert!(!locked || from(last) <= 1e-6);
+            let angle = magnitude(&rotation(unit(last).unwrap(), unit(told.orientation_wxyz).unwrap()));
+            let longer = path.go(now, angle, f64::from(speed));
+            prop_assert!(longer.is_nan() || longer <= 6e-5, "{longer}");
+            prop_assert!(!locked || angle <= 1e-6);
             let turning = told.turning.unwrap();
             prop_assert!(magnitude(&turning.velocity.map(f64::from)) <= f64::from(speed) * (1.0 + 1e-6));
             prop_assert!(magnitude(&turning.torque.map(f64::from)) <= f64::from(torque) * (1.0 + 1e-6));
@@ -157,7 +154,7 @@ proptest! {
                 let unit = unit(asked.orientation_wxyz).unwrap().map(|part| part as f32);
                 prop_assert_eq!(told, State { orientation_wxyz: unit, ..asked });
             }
-            seen.see(now, told.orientation_wxyz, locked);
+            last = told.orientation_wxyz;
         }
     }
 
