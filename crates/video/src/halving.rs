@@ -54,8 +54,12 @@ impl Halving {
     pub(crate) fn shrinks(&mut self, bytes: usize, kbps: u32, coarsest: bool) -> bool {
         let shrinks = takes(bytes, kbps) > self.longest && self.times() < self.most;
         if shrinks {
-            let soon = self.lasted < LASTS.saturating_mul(self.frame_rate);
-            self.patience = if soon { (self.patience * 2).min(PATIENCE) } else { 1 };
+            // Halved twice at once it did not last once.
+            if self.lasted < u32::MAX {
+                let soon = self.lasted < LASTS.saturating_mul(self.frame_rate);
+                self.patience = if soon { (self.patience * 2).min(PATIENCE) } else { 1 };
+                self.lasted = u32::MAX;
+            }
             self.halved.push(Halved { bytes, kbps, coarsest });
             self.fits = 0;
         }

@@ -72,12 +72,13 @@ int taut_vp8_set_bitrate(struct encoder *encoder, unsigned kbps) {
 
 /* What comes behind a coarse key frame is no finer than seven eighths of that, the next than of that again: by itself libvpx goes by what frames took before it, and
  * makes one that has all that the key frame left out, ten times as long as an average one. */
-static int refine(struct encoder *encoder, int key, int quantizer) {
+static void refine(struct encoder *encoder, int key, int quantizer) {
     unsigned finest = key ? (unsigned)quantizer : encoder->config.rc_min_quantizer;
     finest = finest * 7 / 8 > FINEST ? finest * 7 / 8 : FINEST;
-    if (finest == encoder->config.rc_min_quantizer) return 0;
+    if (finest == encoder->config.rc_min_quantizer) return;
     encoder->config.rc_min_quantizer = finest;
-    return vpx_codec_enc_config_set(&encoder->context, &encoder->config);
+    /* Refused, it is as before. */
+    (void)vpx_codec_enc_config_set(&encoder->context, &encoder->config);
 }
 
 /* What a frame may refer to and what it replaces, as bits: `refers` and `replaces` of 1 last, 2 golden, 4 alternative; `refers` 0: a key frame,
@@ -111,7 +112,8 @@ int taut_vp8_encode(struct encoder *encoder, const struct planes *planes, unsign
         *bytes = packet->data.frame.buf;
         *length = packet->data.frame.sz;
         *key = (packet->data.frame.flags & VPX_FRAME_IS_KEY) != 0;
-        return refine(encoder, *key, *quantizer);
+        refine(encoder, *key, *quantizer);
+        return 0;
     }
     return -1;
 }
