@@ -232,9 +232,11 @@ impl Checker {
             let path = &mut self.arm.path;
             let gone = path.back().map_or(0.0, |(_, gone)| *gone) + distance(position, last);
             path.push_back((now, gone));
-            for (from, before) in path.iter() {
-                let Some((since, _)) = path.iter().rev().find(|(at, _)| *at + MS <= *from) else { continue };
-                let (way, time) = (gone - before, (now - *since).as_secs_f64());
+            for ((from, before), (next, _)) in path.iter().zip(path.iter().skip(1)) {
+                let earlier = || path.iter().rev().find(|(at, _)| *at + MS <= *from);
+                let since = if *from + MS <= *next { Some(*from) } else { earlier().map(|(at, _)| *at) };
+                let Some(since) = since else { continue };
+                let (way, time) = (gone - before, (now - since).as_secs_f64());
                 let most = f64::from(SPEED) * time * (1.0 + 2e-4) + 2e-6;
                 assert!(way <= most, "the set point moved {way} m in {time} s at {now}");
             }

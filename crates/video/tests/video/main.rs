@@ -135,7 +135,7 @@ fn frames_keep_to_the_rate_and_key_frames_to_three_times_an_average_frame() {
 
 /// A camera whose first picture takes longer than it counts would never show one.
 #[test]
-fn a_camera_of_few_pictures_begins_with_full_size_and_a_key_frame_that_takes_no_longer() {
+fn a_camera_of_few_pictures_has_them_in_full_size_and_key_frames_that_take_no_longer() {
     if !has_libvpx() {
         return;
     }
@@ -143,14 +143,18 @@ fn a_camera_of_few_pictures_begins_with_full_size_and_a_key_frame_that_takes_no_
     for frames in [5, 10, 15, 20, 30, 60] {
         let mut encoder = Encoder::new(EncoderConfig::new(WIDTH, HEIGHT, frames).rate(rate)).unwrap();
         let (mut scene, mut decoder) = (Scene::new(WIDTH, HEIGHT).unwrap(), Decoder::new().unwrap());
-        for number in 0..frames {
+        for number in 0..3 * frames {
+            if number % frames == 0 {
+                encoder.restart();
+            }
             let made = encoder.encode(scene.draw(number)).unwrap();
             let taken = decoder.take(&made.payload).unwrap();
             let read: Vec<_> = taken.decoded.iter().map(|decoded| Scene::read(&decoded.image)).collect();
             assert_eq!(read, [Some(number)], "{frames} a second");
-            // Of a few pictures a second an average frame takes as long as it can.
+            // A frame that comes once in 200 ms may take as long. libvpx keeps to what it is told within a quarter.
+            let most = (1_000 / u64::from(frames)).max(150) * 5 / 4;
             let takes = made.payload.len() as u64 * 8 / 2_000;
-            assert!(number != 0 || frames < 15 || takes <= 190, "{frames} a second: {takes} ms");
+            assert!(number % frames != 0 || takes <= most, "{frames} a second, {number}: {takes} ms");
         }
     }
 }

@@ -39,17 +39,20 @@ impl Path {
         Self(vec![(at(0), 0.0)])
     }
 
-    /// So much further. By how much it is further than the speed leads, s, between any two messages: of the first of them counts the time since the last that came more than a
-    /// millisecond before it.
+    /// So much further. By how much it is further than the speed leads between any two messages: what came a millisecond after the first of them or later has the time since that
+    /// alone, and else the time since the last that came a millisecond before it counts, too.
     pub(super) fn go(&mut self, now: Time, way: f64, speed: f64) -> f64 {
         let (last, gone) = self.0[self.0.len() - 1];
         let (now, gone) = (now.max(last), gone + way);
         self.0.push((now, gone));
-        let longer = |(time, before): &(Time, f64)| {
-            let since = self.0.iter().rev().find(|(at, _)| *at + MS <= *time).map_or(at(0), |(at, _)| *at);
+        let longer = |two: &[(Time, f64)]| {
+            let ((time, before), (next, _)) = (two[0], two[1]);
+            let earlier =
+                || self.0.iter().rev().find(|(at, _)| *at + MS <= time).map_or(at(0), |(at, _)| *at);
+            let since = if time + MS <= next { time } else { earlier() };
             gone - before - speed * now.saturating_since(since).as_secs_f64()
         };
-        self.0.iter().map(longer).fold(f64::NEG_INFINITY, f64::max)
+        self.0.windows(2).map(longer).fold(f64::NEG_INFINITY, f64::max)
     }
 }
 
