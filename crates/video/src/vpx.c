@@ -82,10 +82,10 @@ static void refine(struct encoder *encoder, int key, int quantizer) {
 }
 
 /* What a frame may refer to and what it replaces, as bits: `refers` and `replaces` of 1 last, 2 golden, 4 alternative; `refers` 0: a key frame,
- * which replaces all. The bytes belong to the encoder until it is called again; `quantizer`: 0 the finest to 63 the coarsest.
+ * which replaces all. The bytes belong to the encoder until it is called again; `coarsest`: nothing would make them fewer.
  * 0: well; else libvpx's error, or -1: it made no frame. */
 int taut_vp8_encode(struct encoder *encoder, const struct planes *planes, unsigned refers, unsigned replaces,
-                    const uint8_t **bytes, size_t *length, int *key, int *quantizer) {
+                    const uint8_t **bytes, size_t *length, int *key, int *coarsest) {
     vpx_image_t image;
     if (!vpx_img_wrap(&image, VPX_IMG_FMT_I420, planes->width, planes->height, 1, (unsigned char *)planes->data[0])) return -1;
     for (int i = 0; i < 3; i++) {
@@ -103,7 +103,8 @@ int taut_vp8_encode(struct encoder *encoder, const struct planes *planes, unsign
         flags |= replaces & 4 ? VP8_EFLAG_FORCE_ARF : VP8_EFLAG_NO_UPD_ARF;
     }
     int failed = vpx_codec_encode(&encoder->context, &image, encoder->frame++, 1, flags, VPX_DL_REALTIME);
-    if (!failed) failed = vpx_codec_control(&encoder->context, VP8E_GET_LAST_QUANTIZER_64, quantizer);
+    int quantizer = 0;
+    if (!failed) failed = vpx_codec_control(&encoder->context, VP8E_GET_LAST_QUANTIZER_64, &quantizer);
     if (failed) return failed;
     vpx_codec_iter_t iterator = NULL;
     const vpx_codec_cx_pkt_t *packet;
@@ -112,7 +113,8 @@ int taut_vp8_encode(struct encoder *encoder, const struct planes *planes, unsign
         *bytes = packet->data.frame.buf;
         *length = packet->data.frame.sz;
         *key = (packet->data.frame.flags & VPX_FRAME_IS_KEY) != 0;
-        refine(encoder, *key, *quantizer);
+        *coarsest = quantizer == COARSEST;
+        refine(encoder, *key, quantizer);
         return 0;
     }
     return -1;

@@ -49,9 +49,6 @@ mod library {
 
     use super::{Buffers, Image, Made, VideoError};
 
-    /// `rc_max_quantizer`.
-    const COARSEST: c_int = 63;
-
     #[repr(C)]
     struct Context([u8; 0]);
 
@@ -80,7 +77,7 @@ mod library {
             bytes: *mut *const u8,
             length: *mut usize,
             key: *mut c_int,
-            quantizer: *mut c_int,
+            coarsest: *mut c_int,
         ) -> c_int;
         fn taut_vp8_encoder_free(encoder: *mut Context);
         fn taut_vp8_decoder(threads: c_uint) -> *mut Context;
@@ -149,7 +146,7 @@ mod library {
                 width: image.width() as c_uint,
                 height: image.height() as c_uint,
             };
-            let (mut bytes, mut length, mut key, mut quantizer) = (std::ptr::null(), 0, 0, 0);
+            let (mut bytes, mut length, mut key, mut coarsest) = (std::ptr::null(), 0, 0, 0);
             // SAFETY: the planes have as many rows of their strides as the size says, and outlive the call, which only reads them.
             let failed = unsafe {
                 taut_vp8_encode(
@@ -160,7 +157,7 @@ mod library {
                     &raw mut bytes,
                     &raw mut length,
                     &raw mut key,
-                    &raw mut quantizer,
+                    &raw mut coarsest,
                 )
             };
             if failed != 0 || bytes.is_null() {
@@ -168,7 +165,7 @@ mod library {
             }
             // SAFETY: they are the encoder's own until it is called again, and copied before.
             buffer.extend_from_slice(unsafe { std::slice::from_raw_parts(bytes, length) });
-            Ok(Made { key: key != 0, coarsest: quantizer == COARSEST })
+            Ok(Made { key: key != 0, coarsest: coarsest != 0 })
         }
     }
 

@@ -296,6 +296,13 @@ impl Sctp {
         self.unsent_urgent -= usize::from(handed.urgent);
     }
 
+    /// Another association begins, or this one is over: what it had under way says nothing any more.
+    fn forget(&mut self) {
+        self.acks.forget();
+        self.tail.forget();
+        self.outstanding.forget();
+    }
+
     /// An emergency was offered: when the window holds it up and nothing is heard, one packet leaves ahead of it that opens it.
     fn open_window(&mut self, now: Time) {
         let waits = self.unsent_urgent > 0 || self.waiting.peek().is_some_and(|next| next.priority == URGENT);
@@ -333,9 +340,7 @@ impl Sctp {
                 }
                 SocketEvent::OnConnected() | SocketEvent::OnConnectionRestarted() => {
                     self.phase = Phase::Connected;
-                    self.acks.forget();
-                    self.tail.forget();
-                    self.outstanding.forget();
+                    self.forget();
                     self.events.push_back(Event::Connected);
                 }
                 SocketEvent::OnClosed() | SocketEvent::OnAborted(..) => self.ended(),
@@ -373,9 +378,7 @@ impl Sctp {
             return;
         }
         self.phase = Phase::Closed;
-        self.acks.forget();
-        self.tail.forget();
-        self.outstanding.forget();
+        self.forget();
         let handed = std::mem::take(&mut self.handed);
         (self.unsent, self.unsent_bytes, self.unsent_urgent) = (0, 0, 0);
         for handed in handed.into_values() {

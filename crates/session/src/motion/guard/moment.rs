@@ -6,7 +6,7 @@ use super::set_point::elapsed;
 
 /// A network that held messages up gives all at once, in some µs. If each had the time since the one before, the oldest would go as far as it asks and the newest nowhere, at
 /// the largest speed: what comes within this time has the time since what was told before any of it.
-pub(super) const MOMENT: Duration = Duration::from_millis(1);
+const MOMENT: Duration = Duration::from_millis(1);
 
 /// What a device was told last, and before the moment in which that was.
 #[derive(Clone, Debug)]

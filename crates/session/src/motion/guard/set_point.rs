@@ -155,7 +155,7 @@ impl<const N: usize> SetPoint<N> {
             return Ok(Reached { place, velocity: moved, rests: false });
         }
         let mut reached = target;
-        if acceleration.is_finite() {
+        if counts_alone {
             let way = difference(target, place);
             let velocity = self.accelerate(moved, way.map(|part| part / dt), way, wanted_velocity, dt);
             reached = std::array::from_fn(|i| place[i] + velocity[i] * dt);
