@@ -207,6 +207,9 @@ impl Sctp {
         self.take_events(now, self.path);
         self.feed(now);
         self.outgoing.extend(self.acks.poll(now));
+        if self.next_probe().is_some_and(|due| due <= now) {
+            self.open_window(now);
+        }
         if let Some(packet) = self.tail.poll(now) {
             self.repeats.packets += 1;
             self.outgoing.push_back((self.path, packet));
@@ -303,10 +306,20 @@ impl Sctp {
         self.outstanding.forget();
     }
 
-    /// An emergency was offered: when the window holds it up and nothing is heard, one packet leaves ahead of it that opens it.
-    fn open_window(&mut self, now: Time) {
+    /// Does an emergency wait, or is one under way?
+    fn has_urgent(&self) -> bool {
         let waits = self.unsent_urgent > 0 || self.waiting.peek().is_some_and(|next| next.priority == URGENT);
-        if !waits || self.phase != Phase::Connected {
+        (waits || self.outstanding.has_urgent()) && self.phase == Phase::Connected
+    }
+
+    /// When a packet leaves ahead of the window for an emergency that waits, or is under way and not heard of.
+    fn next_probe(&self) -> Option<Time> {
+        self.outstanding.due(Duration::from_nanos(self.gauges.0)).filter(|_| self.has_urgent())
+    }
+
+    /// When the window holds an emergency up, or one is under way, and nothing is heard, one packet leaves ahead of it that opens it.
+    fn open_window(&mut self, now: Time) {
+        if !self.has_urgent() {
             return;
         }
         if let Some(packet) = self.outstanding.probe(now, Duration::from_nanos(self.gauges.0)) {
@@ -520,7 +533,8 @@ impl Transport for Sctp {
         let timer = self.association.timeout().map(|at| Deadline::new(at, reason));
         let sack = self.acks.poll_timeout().map(|at| Deadline::new(at, "sack"));
         let probe = self.tail.poll_timeout().map(|at| Deadline::new(at, "tail loss probe"));
-        earliest(timer, earliest(sack, probe))
+        let urgent = self.next_probe().map(|at| Deadline::new(at, "emergency"));
+        earliest(earliest(timer, urgent), earliest(sack, probe))
     }
 
     /// Smoothed (RFC 9260 section 6.3.1), over the acknowledgements of what was sent once.

@@ -4,7 +4,7 @@
 //! expires again, 4 s later at most; and before anything new leaves, all that was under way is repeated. A stop that is pressed then would
 //! wait for all of that after the path is back.
 //!
-//! So each copy of it that cannot leave sends one packet ahead of the window, as a tail loss probe does (RFC 8985 section 7). It tells the peer to wait
+//! So each copy of it that cannot leave, and a tenth of a second without one, sends one packet ahead of the window, as a tail loss probe does (RFC 8985 section 7). It tells the peer to wait
 //! for no unreliable message that is under way (FORWARD TSN, RFC 3758 section 3.2; nothing of a whole unordered message is half received, so
 //! that no stream has to be named), and has the newest of them with it; or, from the first on that must arrive, as many of those as find room.
 //! They ask to be acknowledged at once (I bit, RFC 7053). A round trip after the path is back nothing is under way any more, and the stop leaves. The window stays
@@ -20,6 +20,8 @@ use super::tail::HELD;
 
 /// Copies of an emergency come together at first; one in so long is enough to be answered soon after the path is back, and few enough for it.
 const APART: Duration = Duration::from_millis(20);
+/// Without another copy as well, so long after the last.
+const AGAIN: Duration = Duration::from_millis(100);
 
 /// What was sent and not acknowledged, as far as it has to be known for that.
 #[derive(Debug)]
@@ -32,6 +34,8 @@ pub(super) struct Outstanding {
     /// Those that must arrive; the others may be skipped.
     chunks: VecDeque<Option<Vec<u8>>>,
     newest: Vec<u8>,
+    /// The newest emergency.
+    urgent: Option<u32>,
     /// Since when the first is under way and all before it acknowledged. What is heard of others opens no window that is full of what is repeated.
     since: Time,
     /// When a packet left ahead of the window.
@@ -47,6 +51,7 @@ impl Outstanding {
             first: 0,
             chunks: VecDeque::new(),
             newest: Vec::new(),
+            urgent: None,
             since: Time::ZERO,
             probed: None,
         }
@@ -66,7 +71,11 @@ impl Outstanding {
             }
             // `dcsctp` skips single numbers.
             self.chunks.resize(index as usize, None);
-            let may_be_skipped = chunk.whole_unordered().is_some_and(|ppid| !must_arrive(ppid));
+            let must = chunk.whole_unordered().map(&must_arrive);
+            if must == Some(true) {
+                self.urgent = Some(tsn);
+            }
+            let may_be_skipped = must == Some(false);
             self.chunks.push_back((!may_be_skipped).then(|| chunk.asking()));
             self.newest.clear();
             self.newest.extend_from_slice(chunk.0);
@@ -95,7 +104,19 @@ impl Outstanding {
     /// Another association begins, or this one is over.
     pub(super) fn forget(&mut self) {
         self.chunks.clear();
-        self.probed = None;
+        (self.probed, self.urgent) = (None, None);
+    }
+
+    /// Is an emergency under way?
+    pub(super) fn has_urgent(&self) -> bool {
+        !self.chunks.is_empty() && self.urgent.is_some_and(|tsn| distance(self.first, tsn) >= 0)
+    }
+
+    /// When one leaves ahead of the window for an emergency that waits, whether a copy of it is offered or not.
+    pub(super) fn due(&self, rtt: Duration) -> Option<Time> {
+        let silent = self.since + rtt * 2 + HELD;
+        let due = self.probed.map_or(silent, |probed| silent.max(probed + AGAIN));
+        (!self.chunks.is_empty()).then_some(due)
     }
 
     /// The packet that leaves ahead of the window for an emergency that waits; `rtt` is the round trip.

@@ -25,6 +25,8 @@ struct Case {
     pressed: Duration,
     /// A message of that reliability every millisecond, and every ten once nothing is heard.
     states: Reliability,
+    /// From one copy of it to the next.
+    apart: Duration,
 }
 
 /// From the end of the outage, or the press if that was later, until the stop is there; and the network.
@@ -47,7 +49,7 @@ fn late(case: &Case) -> (Duration, Net<Sctp>) {
         if net.now >= due {
             let message = stop(&net);
             offer(&mut net, 0, message).expect("there is room for a stop");
-            due = net.now + COPIES_APART;
+            due = net.now + case.apart;
         }
         net.run_for(MS);
         let arrived = net.received(1).find(|(_, data)| data.len() == STOP).map(|(at, _)| at);
@@ -74,6 +76,7 @@ fn cases(states: Reliability) -> impl Iterator<Item = Case> {
                         cut,
                         pressed: MS * pressed,
                         states,
+                        apart: COPIES_APART,
                     })
                 })
             })
@@ -84,7 +87,8 @@ fn cases(states: Reliability) -> impl Iterator<Item = Case> {
 #[test]
 fn a_stop_is_there_a_round_trip_and_a_half_after_the_path_is_back_however_long_it_was_away() {
     let mut latest = Vec::new();
-    for case in cases(Reliability::Unreliable) {
+    let alone = cases(Reliability::Unreliable).map(|case| Case { apart: MS * 100_000, ..case });
+    for case in cases(Reliability::Unreliable).chain(alone) {
         let (late, net) = late(&case);
         let pressed_later = case.pressed.saturating_sub(case.outage);
         let copy = if pressed_later.is_zero() { COPIES_APART } else { Duration::ZERO };

@@ -197,7 +197,7 @@ fn acknowledgements_that_stay_away_cost_no_window() {
     let mut net = connected(SctpConfig::new());
     for number in 0..1_000 {
         net.ways[1].cut = (300..700).contains(&number);
-        let message = stamped(&net, 75);
+        let message = Message { priority: Priority(2), ..stamped(&net, 75) };
         offer(&mut net, 0, message).unwrap();
         net.run_for(MS);
     }
