@@ -207,6 +207,8 @@ impl Sctp {
         self.take_events(now, self.path);
         self.feed(now);
         self.outgoing.extend(self.acks.poll(now));
+        // What was acknowledged just now is nobody's tail.
+        self.observe();
         if self.next_probe().is_some_and(|due| due <= now) {
             self.open_window(now);
         }
@@ -214,7 +216,6 @@ impl Sctp {
             self.repeats.packets += 1;
             self.outgoing.push_back((self.path, packet));
         }
-        self.observe();
     }
 
     fn feed(&mut self, now: Time) {
