@@ -120,6 +120,8 @@ enum Policy {
         credit: Duration,
         last: Option<Time>,
         silent: bool,
+        /// Of a frame, more waits.
+        behind: bool,
     },
     Aware {
         fragment: u64,
@@ -141,7 +143,8 @@ impl Packer {
                 Policy::Fixed { fragment: fragment.get(), withheld: 0, deficit: 0 }
             }
             Scheme::VisualHaptic { media_rate: rate, with_sample, chunk } => {
-                Policy::Visual { rate, with_sample, chunk, credit: Duration::ZERO, last: None, silent: true }
+                let (credit, last) = (Duration::ZERO, None);
+                Policy::Visual { rate, with_sample, chunk, credit, last, silent: true, behind: false }
             }
             Scheme::NetworkAware { fragment, period, trend } => Policy::Aware {
                 fragment: fragment.get(),
@@ -253,7 +256,10 @@ impl Packer {
                 let short = order.media.saturating_sub(taken).get();
                 *deficit = if media_wait { short.min(*fragment * MAX_DEFICIT) } else { 0 };
             }
-            Policy::Visual { rate, credit, .. } => *credit = credit.saturating_sub(rate.time_for(taken)),
+            Policy::Visual { rate, credit, behind, .. } => {
+                *credit = credit.saturating_sub(rate.time_for(taken));
+                *behind = media_wait;
+            }
         }
     }
 
@@ -293,12 +299,48 @@ impl Packer {
 }
 
 impl Policy {
-    /// Time is media: every millisecond earns the right to send a millisecond's worth, up to a chunk.
+    /// Time is media: every millisecond earns the right to send a millisecond's worth, up to a chunk. While more waits, up to two: where the media
+    /// take all of the rate, each chunk that left late would otherwise be a little more delay for good.
     fn earn(&mut self, now: Time) {
-        if let Self::Visual { chunk, credit, last, with_sample, .. } = self {
+        if let Self::Visual { chunk, credit, last, with_sample, behind, .. } = self {
             let earned = last.map_or(*with_sample, |last| now.saturating_since(last));
-            *credit = (*credit + earned).min(*chunk);
+            let most = if *behind { *chunk * 2 } else { *chunk };
+            *credit = (*credit + earned).min(most);
             *last = Some(now);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Bytes that went in a second of which every packet left that much after it could, when `waiting` bytes of a frame always wait.
+    fn sent(late: Duration, waiting: u64) -> u64 {
+        let (media_rate, chunk) = (Bitrate::from_bps(464_000), Duration::from_millis(15));
+        let scheme = Scheme::VisualHaptic { media_rate, with_sample: Duration::from_millis(1), chunk };
+        let mut packer = Packer::new(scheme).expect("not separate");
+        let (mut now, mut bytes) = (Time::ZERO, 0);
+        let waiting = Waiting { samples: 0, media: Some(waiting) };
+        packer.tick(now, false);
+        while now < Time::from_nanos(1_000_000_000) {
+            packer.time_out(now);
+            while let Some(order) = packer.next(&waiting) {
+                assert!(order.media <= media_rate * chunk, "a packet is no longer than a chunk");
+                bytes += order.media.get();
+                packer.settle(&order, order.media, true);
+            }
+            now = packer.poll_timeout(&waiting).expect("more waits").at + late;
+        }
+        bytes
+    }
+
+    #[test]
+    fn a_host_that_is_late_sends_no_less() {
+        for late in [0, 80, 400, 3_000].map(Duration::from_micros) {
+            let bytes = sent(late, 2_000);
+            assert!((57_000..=58_000).contains(&bytes), "{bytes} B of 58,000, {late} late");
+        }
+        assert!(sent(Duration::from_secs(1), 2_000) <= 2 * 870, "what is made up for is bounded");
     }
 }
