@@ -7,14 +7,16 @@ np = pytest.importorskip("numpy")
 
 import taut.robots.mujoco as robots  # noqa: E402
 
-#: Links of which nothing is to be simplified away, with a mass from what is drawn of them.
-KEEP = '<mujoco><compiler discardvisual="false" fusestatic="false" inertiafromgeom="true"/></mujoco></robot>'
+#: Nothing is simplified away.
+KEEP = '<mujoco><compiler fusestatic="false"/></mujoco></robot>'
 
 
 def models():
     """As MuJoCo reads them: that of the simulation and that of the page."""
     simulated = robots.MODEL.with_suffix(".xml")
-    return mujoco.MjModel.from_xml_path(str(simulated)), mujoco.MjModel.from_xml_string(robots.MODEL.read_text().replace("</robot>", KEEP))
+    # What is drawn has no mass, and what moves needs one.
+    shown = robots.MODEL.read_text().replace("visual>", "collision>").replace("</robot>", KEEP)
+    return mujoco.MjModel.from_xml_path(str(simulated)), mujoco.MjModel.from_xml_string(shown)
 
 
 def test_joints_and_their_ranges_are_the_same_in_the_same_order():

@@ -50,7 +50,7 @@ class Model {
     const box = new three.Box3().setFromObject(this.robot);
     box.getCenter(this.middle);
     this.reach = Math.max(box.getSize(new three.Vector3()).length() / 2, 0.01);
-    const grid = new three.GridHelper(this.reach * 4, 16, LINE, LINE);
+    const grid = new three.GridHelper(this.reach * 3, 12, LINE, LINE);
     grid.rotation.x = Math.PI / 2;
     grid.position.set(this.middle.x, this.middle.y, box.min.z);
     this.scene.add(grid);
@@ -66,7 +66,7 @@ class Model {
     const { clientWidth, clientHeight } = this.canvas;
     if (clientWidth === 0 || clientHeight === 0) return;
     const { azimuth, elevation } = this.from;
-    const far = (this.reach * 1.3) / Math.sin((this.camera.fov * Math.PI) / 360);
+    const far = (this.reach * 1.05) / Math.sin((this.camera.fov * Math.PI) / 360);
     const away = new three.Vector3(Math.cos(azimuth) * Math.cos(elevation), Math.sin(azimuth) * Math.cos(elevation), Math.sin(elevation));
     this.camera.position.copy(this.middle).addScaledVector(away, far);
     this.camera.lookAt(this.middle);
