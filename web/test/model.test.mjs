@@ -47,9 +47,7 @@ async function stops(page) {
 
 inEachBrowser((browser) => {
   test("the robot is shown as its joints are once somebody asks, and driven and stopped meanwhile", async (context) => {
-    // Of no processor but this machine's.
-    const args = ["--no-sandbox", "--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"];
-    const drawing = await browser().another(browser().kind.name === "Chromium" ? { args } : {});
+    const drawing = await browser().drawing();
     try {
       await modelled(drawing, 3, async (page) => {
         if (!(await hasWebGl(page))) return context.skip("this browser has no WebGL here");
