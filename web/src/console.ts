@@ -90,6 +90,8 @@ class Console {
           this.panels.sample(sample, now);
           this.rumble.feel(sample.at, Math.hypot(...sample.force));
         });
+      case wire.FromGateway.joints:
+        return this.panels.joints(wire.joints(bytes), now);
       case wire.FromGateway.picture:
         return this.screen.receive(bytes, this.clock.here(wire.madeAt(bytes)));
       case wire.FromGateway.sound:
@@ -107,7 +109,7 @@ class Console {
       case "console":
         this.screen.expect(event.pictures.length > 0);
         this.sound.expect(event.sound);
-        this.networks(event.networks);
+        this.offers(event.offers);
         break;
       case "seat":
         if (this.inControl !== event.in_control) this.release();
@@ -215,22 +217,28 @@ class Console {
     }
   }
 
-  /** Networks that are emulated, the first of which is in use: a button for each. A list to choose from would have the keys while it is open. */
-  private networks(names: string[]): void {
-    const group = element("networks");
-    group.hidden = names.length === 0;
-    const buttons = names.map((name, place) => {
-      const button = document.createElement("button");
-      button.textContent = button.dataset.network = name;
-      button.addEventListener("click", () => {
-        // Else the next press of Space would press it, too.
-        button.blur();
-        this.send(wire.network(place));
-      });
-      return button;
-    });
-    group.replaceChildren(...buttons);
-    if (names[0]) this.panels.network(names[0]);
+  /** What may be chosen from, the first of which is in use: a button for each. A list to choose from would have the keys while it is open. */
+  private offers(offers: { of: string; names: string[] }[]): void {
+    element("offers").replaceChildren(
+      ...offers.map(({ of, names }, offer) => {
+        const group = document.createElement("div");
+        group.role = "group";
+        group.ariaLabel = group.dataset.of = of;
+        const buttons = names.map((name, place) => {
+          const button = document.createElement("button");
+          button.textContent = button.dataset.name = name;
+          button.addEventListener("click", () => {
+            // Else the next press of Space would press it, too.
+            button.blur();
+            this.send(wire.choose(offer, place));
+          });
+          return button;
+        });
+        group.append(...buttons);
+        return group;
+      }),
+    );
+    for (const { of, names } of offers) if (names[0]) this.panels.chosen(of, names[0]);
   }
 
   private keyUp(event: KeyboardEvent): void {

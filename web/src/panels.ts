@@ -2,6 +2,7 @@
 
 import { Plot } from "./plot";
 import { Pose } from "./pose";
+import { Posture } from "./posture";
 import type { Sample } from "./wire";
 import { standing, words } from "./words";
 
@@ -21,6 +22,7 @@ export class Panels {
   private readonly trip = new Plot(element("trip-plot"), "#6cc5ff", 10, "ms");
   private readonly age = new Plot(element("age-plot"), "#c79bff", 50, "ms");
   private readonly pose = new Pose(element("pose"));
+  private readonly posture = new Posture((what) => this.say(what));
   private newest: { sample: Sample; at: number } | null = null;
   private shownAge: number | null = null;
   private gatewayTrip = 0;
@@ -38,6 +40,10 @@ export class Panels {
     this.newest = { sample, at: now };
     this.force.add(now, Math.hypot(...sample.force));
     this.pose.show(sample);
+  }
+
+  joints(places: Float32Array, now: number): void {
+    this.posture.show(places, now);
   }
 
   pictureAge(age: number): void {
@@ -71,10 +77,10 @@ export class Panels {
     this.write("acknowledged", `robot acknowledged in ${after.toFixed(0)} ms`);
   }
 
-  /** This one is in use. */
-  network(name: string): void {
-    for (const button of document.querySelectorAll<HTMLElement>("[data-network]"))
-      button.setAttribute("aria-pressed", String(button.dataset.network === name));
+  /** Of these this one is in use. */
+  chosen(of: string, name: string): void {
+    for (const button of document.querySelectorAll<HTMLElement>(`[data-of="${CSS.escape(of)}"] button`))
+      button.setAttribute("aria-pressed", String(button.dataset.name === name));
   }
 
   lost(why: string): void {
@@ -89,7 +95,7 @@ export class Panels {
   }
 
   private buttons(inControl: boolean): void {
-    for (const button of document.querySelectorAll<HTMLButtonElement>("#reset, #resume, #pads button, #networks button"))
+    for (const button of document.querySelectorAll<HTMLButtonElement>("#reset, #resume, #pads button, #offers button"))
       button.disabled = !inControl;
   }
 
@@ -109,6 +115,7 @@ export class Panels {
   event(event: any, now: number): void {
     switch (event.event) {
       case "console":
+        this.posture.expect(event.model);
         return this.write("title", event.title);
       case "seat": {
         const others = event.pages - 1;
@@ -118,8 +125,8 @@ export class Panels {
         element("control").hidden = event.in_control || !event.free;
         return this.buttons(event.in_control);
       }
-      case "network":
-        this.network(event.network);
+      case "chosen":
+        this.chosen(event.of, event.name);
         break;
       case "gateway":
         this.gatewayCounts = event;
@@ -159,6 +166,6 @@ export class Panels {
     this.write("age", this.shownAge === null ? "–" : `${ms(this.shownAge)}, gateway ${ms(this.gatewayTrip)}`);
     for (const plot of [this.force, this.trip]) plot.draw(now);
     if (!element("age-figure").hidden) this.age.draw(now);
-    this.pose.draw();
+    if (!this.posture.draw(now)) this.pose.draw();
   }
 }

@@ -5,7 +5,7 @@ export type Rate = [number, number, number, number, number, number, number];
 
 export const Button = { stop: 0, reset: 1, resume: 2, takeControl: 3 } as const;
 
-export const FromGateway = { event: 1, states: 2, picture: 3, sound: 4, pong: 5 } as const;
+export const FromGateway = { event: 1, states: 2, picture: 3, sound: 4, pong: 5, joints: 6 } as const;
 
 /** What is held, and when that was so, ms by the gateway's clock. */
 export function input(rate: Rate | null, made: number): Uint8Array {
@@ -22,8 +22,8 @@ export function button(code: number): Uint8Array {
   return new Uint8Array([2, code]);
 }
 
-export function network(place: number): Uint8Array {
-  return new Uint8Array([6, place]);
+export function choose(offer: number, place: number): Uint8Array {
+  return new Uint8Array([6, offer, place]);
 }
 
 export function taken(channel: number): Uint8Array {
@@ -76,6 +76,12 @@ export function samples(bytes: Uint8Array, each: (sample: Sample) => void): void
     ];
     each({ at: view.getFloat64(at), position: three(8), force: three(20) });
   }
+}
+
+/** Where the robot's joints are, rad or m. */
+export function joints(bytes: Uint8Array): Float32Array {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  return Float32Array.from({ length: (bytes.length >> 2) - 1 }, (_, place) => view.getFloat32(4 + 4 * place));
 }
 
 export interface Picture {

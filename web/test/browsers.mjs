@@ -15,6 +15,7 @@ const KINDS = [
       executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
       args: ["--no-sandbox", `--host-resolver-rules=MAP ${REBOUND} 127.0.0.1`],
     },
+    draws: { args: ["--no-sandbox", "--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"] },
   },
   {
     name: "Firefox",
@@ -39,6 +40,11 @@ export class Browser {
   /** Another of its kind. */
   another(more) {
     return Browser.start(this.kind, more);
+  }
+
+  /** Another of its kind that draws in three dimensions, by this machine's processor. */
+  drawing() {
+    return this.another(this.kind.draws);
   }
 
   /** Does it play nothing where there is no sound card? */

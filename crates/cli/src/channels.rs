@@ -1,6 +1,7 @@
 //! Argument `--channels FILE`: the channels of a session, in one file for both ends.
 
 mod limits;
+mod model;
 mod packing;
 mod picture;
 mod urdf;
@@ -22,6 +23,8 @@ use taut_session::{
 use toml::{Spanned, Value};
 
 use self::limits::{limits, needed};
+#[cfg(feature = "console")]
+pub(crate) use self::model::model;
 use self::packing::{PackingSpec, SamplerTable, packing};
 use crate::host::{json_line, shown};
 use crate::streams::print;

@@ -3,16 +3,18 @@
 use std::fs::File;
 use std::io::{Write, stdin};
 use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
 
 use clap::Args;
-use taut_console::{Console, ConsoleConfig, INPUT_LEASE};
+use taut_console::{Choice, Console, ConsoleConfig, INPUT_LEASE, Model, Offer};
 use taut_core::Duration;
 use taut_io::device::Buttons;
 use taut_io::spawn_unprivileged;
 
 use crate::Ended;
+use crate::channels::model;
 use crate::operator::{self, Steered};
 
 #[derive(Args)]
@@ -28,10 +30,17 @@ pub(crate) struct Arguments {
     /// What the page holds counts for so long after it said so last, 100ms to 150ms; never longer than the robot's --max-age
     #[arg(long, value_name = "DURATION", default_value = "120ms", value_parser = input_lease)]
     input_lease: Duration,
-    /// A network that whoever started this offers the page; the first one is in use. The number of one that it chooses goes to standard input,
-    /// which is a socket then
+    /// Show this model of the robot as its joints are: a URDF of boxes, cylinders and spheres. The robot tells its joints over a channel of --channels, JSON,
+    /// whose name ends with measured_js; those that move by themselves, in the file's order
+    #[arg(long, value_name = "FILE.urdf", requires = "channels")]
+    model: Option<PathBuf>,
+    /// A network that whoever started this offers the page; the first one is in use. What it chooses, and the number of that, goes to standard
+    /// input, which is a socket then
     #[arg(long, hide = true, value_name = "NAME")]
-    offer: Vec<String>,
+    offer_network: Vec<String>,
+    /// A transport, in the same way
+    #[arg(long, hide = true, value_name = "NAME")]
+    offer_transport: Vec<String>,
     #[command(flatten)]
     operator: operator::Arguments,
 }
@@ -46,14 +55,24 @@ fn input_lease(text: &str) -> Result<Duration, String> {
 }
 
 /// Says what is chosen to whoever started this.
-fn chooser() -> Result<SyncSender<usize>, String> {
+fn chooser() -> Result<SyncSender<Choice>, String> {
     let mut owner = File::from(stdin().as_fd().try_clone_to_owned().map_err(|error| error.to_string())?);
     // A person chooses once in a while.
-    let (choose, chosen) = sync_channel::<usize>(1);
-    let mut say = move || chosen.iter().try_for_each(|network| writeln!(owner, "{network}"));
-    // Whoever offers networks and is gone has no use for an answer.
-    spawn_unprivileged("taut networks", || (), move || drop(say())).map_err(|error| error.to_string())?;
+    let (choose, chosen) = sync_channel::<Choice>(1);
+    let mut say = move || chosen.iter().try_for_each(|Choice { of, place }| writeln!(owner, "{of} {place}"));
+    // Whoever offers something and is gone has no use for an answer.
+    spawn_unprivileged("taut choices", || (), move || drop(say())).map_err(|error| error.to_string())?;
     Ok(choose)
+}
+
+/// With the channel on which the robot tells its joints.
+fn shown(urdf: &Path, operator: &operator::Arguments) -> Result<Model, String> {
+    let wrong = |why: &str| format!("--model {why}");
+    let (text, joints) = model(urdf).map_err(|why| wrong(&why))?;
+    let told = operator.joints().ok_or_else(|| {
+        wrong("shows joints, and --channels has no channel to the operator, in JSON, whose name ends with measured_js")
+    })?;
+    Ok(Model { urdf: text, joints, told })
 }
 
 pub(crate) fn console(arguments: &Arguments) -> Ended {
@@ -64,15 +83,23 @@ pub(crate) fn console(arguments: &Arguments) -> Ended {
     }
     let mut token = [0; 16];
     getrandom::fill(&mut token).map_err(|error| format!("the system has no random numbers: {error}"))?;
+    let offers = [("network", &arguments.offer_network), ("transport", &arguments.offer_transport)];
+    let offers: Vec<_> = offers
+        .into_iter()
+        .filter(|(_, names)| !names.is_empty())
+        .map(|(of, names)| Offer { of, names: names.clone() })
+        .collect();
     let config = ConsoleConfig {
         port: arguments.port,
         token: u128::from_be_bytes(token),
         input_lease: arguments.input_lease,
-        title: arguments.operator.title(),
+        // What is chosen is told beside what may be.
+        title: if offers.is_empty() { arguments.operator.title() } else { "a simulated arm".to_owned() },
         pictures,
         sound: arguments.operator.has_sound(),
-        choose: if arguments.offer.is_empty() { None } else { Some(chooser()?) },
-        networks: arguments.offer.clone(),
+        model: arguments.model.as_deref().map(|urdf| shown(urdf, &arguments.operator)).transpose()?,
+        choose: if offers.is_empty() { None } else { Some(chooser()?) },
+        offers,
     };
     let buttons = Buttons::default();
     let (console, pages) = Console::listen(config, buttons.clone())

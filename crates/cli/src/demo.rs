@@ -1,16 +1,16 @@
 //! `taut demo`: a simulated arm behind an emulated network, driven from the keyboard, on one machine and without root.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::{ExitCode, Stdio};
+use std::process::{ChildStdin, ExitCode, Stdio};
 use std::sync::{Arc, Mutex};
 
 use clap::Args;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
-use taut_core::{Duration, Seed};
+use taut_core::{Duration, Protocol, Seed};
 use taut_io::Clock;
 use taut_io::identity::read_or_make;
 use taut_io::session::TransportKind;
@@ -31,7 +31,7 @@ pub(crate) struct Arguments {
     /// Which of the file's links, where it has several
     #[arg(long, value_name = "NAME")]
     link: Option<String>,
-    /// quic, udp, sctp, dccp, etp, mtip or mpquic
+    /// quic, udp, sctp, dccp, etp, mtip or mpquic; the console's page changes it
     #[arg(long, default_value = "udp", value_parser = over_udp)]
     transport: TransportKind,
     /// What the arm touches: free, foam, spring or wall
@@ -66,6 +66,13 @@ impl Arguments {
 
 /// The camera of the console.
 const CAMERA: &str = "front";
+
+/// Of both ends, where there is a console: its arm tells where its joints are, behind all else.
+const CHANNELS: &str = r#"[[channel]]
+name = "arm/measured_js"
+kind = "telemetry"
+priority = 7
+"#;
 
 /// Those that taut has with it.
 const KNOWN: [(&str, &str); 4] = [
@@ -118,10 +125,14 @@ impl Network {
     }
 }
 
-/// The relay carries datagrams.
+/// Those that the network in between carries: it is a relay of datagrams.
+fn carried() -> impl Iterator<Item = TransportKind> {
+    TransportKind::SHIPPED.into_iter().filter(|kind| kind.protocol() == Protocol::Udp)
+}
+
 fn over_udp(text: &str) -> Result<TransportKind, String> {
     let transport: TransportKind = text.parse()?;
-    if transport == TransportKind::Tcp {
+    if !carried().any(|kind| kind == transport) {
         return Err("the network in between is a relay of datagrams, and TCP sends none: take quic, or `taut emulate` as root".into());
     }
     Ok(transport)
@@ -163,6 +174,13 @@ impl Folder {
         self.0.file(name).display().to_string()
     }
 
+    /// One that the parts read.
+    fn with(&self, name: &str, content: &str) -> Result<String, String> {
+        let path = self.file(name);
+        std::fs::write(&path, content).map_err(|error| format!("{path}: {error}"))?;
+        Ok(path)
+    }
+
     fn fingerprint(&self, name: &str) -> Result<String, String> {
         let (identity, _) = read_or_make(&self.0.file(name)).map_err(|error| error.to_string())?;
         Ok(identity.fingerprint().to_string())
@@ -175,17 +193,19 @@ pub(crate) fn demo(arguments: &Arguments) -> Ended {
     // Before there are parts: until one can be asked, somebody may have asked.
     let signalled = Arc::clone(&asked);
     let _signals = OnSignal::new(move || lock(&signalled).end())?;
-    let networks = networks(arguments)?;
+    let offered = Offered::new(arguments)?;
     let folder = Folder::new()?;
     let (one, other) = (folder.fingerprint("robot")?, folder.fingerprint("operator")?);
     let transport = arguments.transport.to_string();
     let (mut robot, at) = robot(arguments, &folder, &transport, &other)?;
-    let link = networks[0].1.name.clone();
-    let (network, switches, relay) = emulated(&networks[0].1, &at)?;
+    let pair = &offered.networks[0].1;
+    let link = pair.name.clone();
+    let (network, switches, relay) = emulated(pair, &at)?;
     let (chooser, chosen) = UnixStream::pair().map_err(|error| error.to_string())?;
-    let names: Vec<String> = networks.iter().map(|(name, _)| name.clone()).collect();
-    let mut operator = operator(arguments, &folder, &transport, &one, &relay, (&names, chooser))?;
-    std::thread::spawn(move || choose(chosen, &networks, &switches));
+    let mut operator = operator(arguments, &folder, &transport, &one, &relay, (&offered, chooser))?;
+    if let Some(told) = robot.0.stdin.take() {
+        std::thread::spawn(move || offered.choose(&chosen, told, &switches));
+    }
     lock(&asked).begins(operator.pid());
     let status = operator.0.wait().map_err(|error| error.to_string())?;
     lock(&asked).operator = None;
@@ -243,10 +263,13 @@ fn robot(
         "--part-folder",
         &shared,
     ];
+    let channels = folder.with("channels.toml", CHANNELS)?;
+    let mut stdin = Stdio::null();
     if arguments.has_console() {
-        words.extend(["--video", &camera]);
+        words.extend(["--video", &camera, "--channels", &channels, "--part-switches"]);
+        stdin = Stdio::piped();
     }
-    let mut part = Part::start(&words, Stdio::piped(), Stdio::null(), false)?;
+    let mut part = Part::start(&words, Stdio::piped(), stdin, false)?;
     let mut lines = BufReader::new(part.0.stdout.take().ok_or("the robot says nothing")?).lines();
     let listening = lines.by_ref().map_while(Result::ok).find_map(|line| {
         let line: Value = serde_json::from_str(&line).ok()?;
@@ -271,21 +294,43 @@ fn emulated(pair: &LinkPair, robot: &str) -> Result<(RunningEmulator, Switches, 
     Ok((running, [to_robot, to_operator], address))
 }
 
-/// The one that was asked for, and, where there is a console, those that its page may choose instead, each with its name.
-fn networks(arguments: &Arguments) -> Result<Vec<(String, LinkPair)>, String> {
-    let own = arguments.network.name();
-    let others = KNOWN.iter().filter(|(name, _)| arguments.has_console() && *name != own);
-    let others = others.map(|(name, text)| (Network::Known(name, text), None));
-    let all = [(arguments.network.clone(), arguments.link.as_deref())].into_iter().chain(others);
-    all.map(|(network, link)| Ok((network.name(), network.link(link, Seed::new(arguments.seed))?))).collect()
+/// What was asked for, and, where there is a console, what its page may choose instead.
+struct Offered {
+    /// Each with its name.
+    networks: Vec<(String, LinkPair)>,
+    transports: Vec<TransportKind>,
 }
 
-/// Puts what the page of the console chooses in the place of the network that is.
-fn choose(console: UnixStream, offered: &[(String, LinkPair)], [to_robot, to_operator]: &Switches) {
-    for line in BufReader::new(console).lines().map_while(Result::ok) {
-        if let Some((_, pair)) = line.parse().ok().and_then(|place: usize| offered.get(place)) {
-            to_robot.put(pair.up.clone());
-            to_operator.put(pair.down.clone());
+impl Offered {
+    fn new(arguments: &Arguments) -> Result<Self, String> {
+        let (own, transport) = (arguments.network.name(), arguments.transport);
+        let others = KNOWN.iter().filter(|(name, _)| arguments.has_console() && *name != own);
+        let others = others.map(|(name, text)| (Network::Known(name, text), None));
+        let all = [(arguments.network.clone(), arguments.link.as_deref())].into_iter().chain(others);
+        let link = |(network, link): (Network, _)| {
+            Ok((network.name(), network.link(link, Seed::new(arguments.seed))?))
+        };
+        let others = carried().filter(|kind| arguments.has_console() && *kind != transport);
+        Ok(Self {
+            networks: all.map(link).collect::<Result<_, String>>()?,
+            transports: std::iter::once(transport).chain(others).collect(),
+        })
+    }
+
+    /// Puts another network that the page chooses in the place of the one that is, and has both ends go over another transport.
+    fn choose(&self, console: &UnixStream, mut robot: ChildStdin, [to_robot, to_operator]: &Switches) {
+        for line in BufReader::new(console).lines().map_while(Result::ok) {
+            let Some((of, place)) = line.split_once(' ') else { continue };
+            let Ok(place) = place.parse::<usize>() else { continue };
+            if let ("network", Some((_, pair))) = (of, self.networks.get(place)) {
+                to_robot.put(pair.up.clone());
+                to_operator.put(pair.down.clone());
+            }
+            if let ("transport", Some(kind)) = (of, self.transports.get(place)) {
+                // The robot first, so that it is there when the operator comes. One that is gone ends all of this.
+                let mut console = console;
+                let _ = writeln!(robot, "{kind}").and_then(|()| writeln!(console, "{kind}"));
+            }
         }
     }
 }
@@ -296,10 +341,11 @@ fn operator(
     transport: &str,
     robot: &str,
     connect: &str,
-    (networks, chooser): (&[String], UnixStream),
+    (offered, chooser): (&Offered, UnixStream),
 ) -> Result<Part, String> {
     let (identity, state, shared) =
         (folder.file("operator"), folder.file("operator.state"), folder.0.argument());
+    let (channels, model) = (folder.file("channels.toml"), folder.with("arm.urdf", taut_video::ARM_URDF)?);
     let mut words = vec![
         if arguments.has_console() { "console" } else { "operator" },
         "--connect",
@@ -329,8 +375,9 @@ fn operator(
             words.push("--tui");
         }
     } else if arguments.has_console() {
-        words.extend(["--video", CAMERA]);
-        words.extend(networks.iter().flat_map(|name| ["--offer", name]));
+        words.extend(["--video", CAMERA, "--channels", &channels, "--model", &model, "--part-switches"]);
+        words.extend(offered.networks.iter().flat_map(|(name, _)| ["--offer-network", name]));
+        words.extend(offered.transports.iter().flat_map(|kind| ["--offer-transport", kind.name()]));
         print(
             "an arm behind an emulated network, its camera, and a console in your browser; Ctrl-C here ends it\n",
         )?;

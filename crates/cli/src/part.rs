@@ -1,10 +1,11 @@
 //! Processes of one command, such as the robot and the operator of `taut demo`: parts, which end with their owner, whatever ends it.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, stdin};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 
 use clap::Args;
 use rustix::event::{PollFd, PollFlags, poll};
@@ -12,10 +13,12 @@ use rustix::fs::{FlockOperation, Mode, OFlags, flock, fstat, open};
 use rustix::io::retry_on_intr;
 use rustix::process::{Pid, PidfdFlags, Signal, geteuid, getpid, getppid, kill_process, pidfd_open};
 use taut_core::{Duration, Time};
+use taut_io::session::Endpoint;
 use taut_io::{Clock, spawn_unprivileged};
 use taut_session::StopCause;
 
-use crate::{last_stop, terminal};
+use crate::paths::Paths;
+use crate::{host, last_stop, terminal};
 
 /// A process of this command. It is asked to end when this is dropped; and when this process is killed it ends by itself.
 pub(crate) struct Part(pub(crate) Child);
@@ -122,6 +125,9 @@ pub(crate) struct PartOf {
     /// The folder that the parts of that process share
     #[arg(long, hide = true, value_name = "FOLDER", requires = "part_of")]
     part_folder: Option<PathBuf>,
+    /// That process names transports on standard input, a line each: the session goes over the newest
+    #[arg(long, hide = true, requires = "part_of")]
+    part_switches: bool,
 }
 
 /// A part whose owner is gone ends in order within so long, which is more than a session's goodbye takes, or at once then.
@@ -142,6 +148,36 @@ impl PartOf {
             return Err(format!("--part-folder {}: not the folder of a demonstration", path.display()));
         }
         SharedFolder::of(path).map(Some)
+    }
+
+    /// Goes over each transport that the owner names, from this endpoint, with what has to be in time by such a deadline; `leave` ends the conversation that is.
+    ///
+    /// # Errors
+    /// When the system has no thread for it.
+    pub(crate) fn switches(
+        &self,
+        endpoint: Arc<Endpoint>,
+        paths: &Paths,
+        deadline: Duration,
+        leave: impl Fn() -> bool + Send + 'static,
+    ) -> Result<(), String> {
+        if !self.part_switches {
+            return Ok(());
+        }
+        let paths = paths.clone();
+        let switch = move |name: &str| {
+            let transport = paths.transport(name.parse()?, deadline)?;
+            endpoint.switch(transport).map_err(|error| error.to_string())?;
+            host::insist(&leave);
+            Ok(())
+        };
+        let work = move || {
+            for name in stdin().lines().map_while(Result::ok) {
+                switch(&name).unwrap_or_else(|why: String| crate::say(&why));
+            }
+        };
+        let thread = spawn_unprivileged("taut transports", || (), work);
+        thread.map(drop).map_err(|error| format!("a thread: {error}"))
     }
 
     /// From now on `SIGTERM` comes when the owner has ended, whatever ended it, and an end that nothing holds up a while later.

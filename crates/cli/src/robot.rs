@@ -399,7 +399,7 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
     let (transport, _traces) = arguments.traces.of(transport, &clock)?;
     let endpoint = Endpoint::listen(transport, arguments.listen, security, &clock);
     let endpoint = endpoint.and_then(|endpoint| if arguments.raw { endpoint.raw() } else { Ok(endpoint) });
-    let endpoint = arguments.paths.over(endpoint.map_err(|error| error.to_string())?)?;
+    let endpoint = Arc::new(arguments.paths.over(endpoint.map_err(|error| error.to_string())?)?);
     let address = endpoint.local_addr().map_err(|error| error.to_string())?;
     let driver_config = arguments.scheduling.driver();
     let seen = arguments.robot.seen();
@@ -434,6 +434,7 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
     let signals = Arc::new(OnSignal::before(&arguments.part)?);
     let signalled = Arc::clone(&signals);
     let (busy, recording) = (Arc::clone(&has_operator), recorded.clone());
+    let switched = Arc::clone(&endpoint);
     let mut events = Output::new(true, channels.clone());
     let work = move |begun: Begun<Remote<Machine>>, notes: SyncSender<(Time, Told<RobotNote>)>| {
         let driver = Driver::new(driver_config).map_err(|error| error.to_string())?.with_clock(clock);
@@ -479,6 +480,9 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
         serve(driver, &endpoint, config, device, started, tell).map_err(|error| error.to_string())
     };
     let session = Session::start(arguments.scheduling, capabilities, work)?.map_err(ended_early)?;
+    let remote = session.remote.clone();
+    let leave = move || remote.send(RobotCommand::Reconnect);
+    arguments.part.switches(switched, &arguments.paths, arguments.feedback_deadline, leave)?;
     let remote = session.remote.clone();
     let watching = watchdogs.start(move || remote.turns())?;
     let mut out = Output::new(arguments.json, channels);

@@ -50,6 +50,12 @@ impl OperatorDevice for ConsoleDevice {
         self.relative.lost();
     }
     fn receive(&mut self, channel: ChannelId, age: Option<Duration>, payload: &[u8]) {
+        if self.shared.joints == Some(channel) {
+            if let Some(message) = frame::joints(payload) {
+                self.shared.lock().pages.values().for_each(|page| page.joints(message.clone()));
+            }
+            return;
+        }
         let Some(place) = self.shared.pictures.iter().position(|known| known.pictures == channel) else {
             return;
         };

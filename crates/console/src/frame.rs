@@ -6,7 +6,7 @@
 //! | 2 button | u8: 0 stop, 1 reset, 2 resume, 3 take control |
 //! | 3 taken | number of the picture channel (u8): a picture was decoded or dropped, the next may come |
 //! | 4 ask | number of the picture channel (u8), then what goes to the encoder |
-//! | 6 network | number of the network (u8), where the gateway offers some |
+//! | 6 choose | number of the offer (u8), and of what is chosen of it (u8) |
 //! | 5 ping | up to 16 bytes, which come back |
 //!
 //! | first byte, to the page | then |
@@ -15,6 +15,7 @@
 //! | 2 states | records of [`STATE`] bytes: seconds (f64), position in m (3 f32), force in N (3 f32) |
 //! | 3 picture | number of the picture channel (u8), two bytes 0, when it was made, ms by the gateway's clock (f64; no number: not known), then the payload |
 //! | 4 sound | three bytes 0, when its first sample was heard, ms by the gateway's clock (f64; no number: it was made up), then samples of 48 kHz (i16) |
+//! | 6 joints | three bytes 0, then where each is, rad or m (f32) |
 //! | 5 pong | eight bytes that the ping had, then the gateway's clock, ms (f64) |
 //!
 //! A page knows the gateway's clock by pongs: what that said is at least as old when it gets there. So what a page says of a time is never later
@@ -22,14 +23,18 @@
 
 use std::sync::Arc;
 
+use serde_json::Value;
 use taut_agent::Rate;
 use taut_core::Time;
 use taut_session::State;
+use taut_session::motion::MAX_JOINTS;
 
 /// Bytes of a record of states.
 pub const STATE: usize = 32;
 /// Bytes of a page's message at most.
 pub const LONGEST: usize = 64;
+/// Bytes of what a robot tells of its joints at most: it is read on the session's thread.
+pub const LONGEST_JOINTS: usize = 4_096;
 const INPUT: usize = 40;
 
 /// What a page says.
@@ -49,8 +54,8 @@ pub enum FromPage {
     Taken(u8),
     /// To the encoder of this channel.
     Ask(u8, Vec<u8>),
-    /// This network, of those that there are.
-    Network(u8),
+    /// Of this offer, this one.
+    Choose(u8, u8),
     /// To be sent back.
     Ping(Vec<u8>),
 }
@@ -83,7 +88,7 @@ impl FromPage {
             (2, [3]) => Self::TakeControl,
             (3, [channel]) => Self::Taken(*channel),
             (4, [channel, ask @ ..]) if ask.len() <= LONGEST => Self::Ask(*channel, ask.to_vec()),
-            (6, [network]) => Self::Network(*network),
+            (6, [offer, place]) => Self::Choose(*offer, *place),
             (5, bytes) if bytes.len() == 8 => Self::Ping(bytes.to_vec()),
             _ => return None,
         })
@@ -119,6 +124,21 @@ pub fn sound(heard: Option<Time>, samples: &[i16]) -> Arc<[u8]> {
         .chain(heard)
         .chain(samples.iter().flat_map(|sample| sample.to_be_bytes()))
         .collect()
+}
+
+/// Where joints are that a message of the robot tells; `None`: it tells none, or too many.
+pub fn joints(payload: &[u8]) -> Option<Arc<[u8]>> {
+    if payload.len() > LONGEST_JOINTS {
+        return None;
+    }
+    let told: Value = serde_json::from_slice(payload).ok()?;
+    let told = told["position_rad"].as_array().filter(|told| told.len() <= MAX_JOINTS)?;
+    let mut message = vec![6, 0, 0, 0];
+    for angle in told {
+        let angle = angle.as_f64().map(|angle| angle as f32).filter(|angle| angle.is_finite())?;
+        message.extend(angle.to_be_bytes());
+    }
+    Some(message.into())
 }
 
 /// The answer to a ping.
@@ -170,12 +190,26 @@ mod tests {
     }
 
     #[test]
+    fn joints_are_what_the_robot_says_unless_one_of_them_is_no_number_or_there_are_too_many() {
+        let angles =
+            |count: usize| format!(r#"{{"position_rad":[{}],"lamp":1}}"#, vec!["-0.5"; count].join(","));
+        assert_eq!(joints(angles(1).as_bytes()).as_deref(), Some(&[6, 0, 0, 0, 0xbf, 0, 0, 0][..]));
+        assert_eq!(joints(angles(MAX_JOINTS).as_bytes()).map(|told| told.len()), Some(4 + 4 * MAX_JOINTS));
+        assert_eq!(joints(angles(MAX_JOINTS + 1).as_bytes()), None);
+        let long = format!("{}{}", angles(1), " ".repeat(LONGEST_JOINTS));
+        for none in [r#"{"position_rad":[null]}"#, r#"{"position_rad":[1e99]}"#, "{}", "[", "", &long] {
+            assert_eq!(joints(none.as_bytes()), None, "{none}");
+        }
+    }
+
+    #[test]
     fn buttons_and_whatever_else_a_page_says_are_told_apart() {
         assert_eq!(FromPage::parse(&[2, 0]), Some(FromPage::Stop));
         assert_eq!(FromPage::parse(&[2, 2]), Some(FromPage::Resume));
         assert_eq!(FromPage::parse(&[4, 1, 7, 8]), Some(FromPage::Ask(1, vec![7, 8])));
+        assert_eq!(FromPage::parse(&[6, 1, 2]), Some(FromPage::Choose(1, 2)));
         assert_eq!(FromPage::parse(&[5; 9]), Some(FromPage::Ping(vec![5; 8])));
-        for none in [&[][..], &[2], &[2, 4], &[2, 0, 0], &[9], &[5; 10]] {
+        for none in [&[][..], &[2], &[2, 4], &[2, 0, 0], &[6, 1], &[9], &[5; 10]] {
             assert_eq!(FromPage::parse(none), None);
         }
     }

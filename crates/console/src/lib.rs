@@ -58,6 +58,35 @@ pub struct PictureChannel {
     pub asks: Option<ChannelId>,
 }
 
+/// A model of the robot, which a page shows as its joints are.
+#[derive(Clone, Debug)]
+pub struct Model {
+    /// A URDF of primitives.
+    pub urdf: String,
+    /// The joints that the robot tells, by their names in it.
+    pub joints: Vec<String>,
+    /// On which it tells them: in JSON, `position_rad`.
+    pub told: ChannelId,
+}
+
+/// What the page in control may have one of, where whoever started this sees to it.
+#[derive(Clone, Debug)]
+pub struct Offer {
+    /// What these are.
+    pub of: &'static str,
+    /// At most 256. The first one is in use.
+    pub names: Vec<String>,
+}
+
+/// What a page chose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// Of which [`Offer`].
+    pub of: &'static str,
+    /// Its place there.
+    pub place: usize,
+}
+
 /// What a console is started with.
 #[derive(Clone, Debug)]
 pub struct ConsoleConfig {
@@ -73,10 +102,12 @@ pub struct ConsoleConfig {
     pub pictures: Vec<PictureChannel>,
     /// Somebody gives it [sound](Console::hear).
     pub sound: bool,
-    /// Networks that the page in control may choose from, where they are emulated. The first one is in use.
-    pub networks: Vec<String>,
-    /// Where it is told which of them it chose, by its place.
-    pub choose: Option<SyncSender<usize>>,
+    /// What it shows of the robot's joints.
+    pub model: Option<Model>,
+    /// What the page in control may choose from, at most 256.
+    pub offers: Vec<Offer>,
+    /// Where it is told what it chose.
+    pub choose: Option<SyncSender<Choice>>,
 }
 
 /// A gateway. It can be copied; its threads end with the process.
@@ -106,8 +137,9 @@ struct Shared {
     gate: Gate,
     buttons: Buttons,
     pictures: Vec<PictureChannel>,
-    networks: Vec<String>,
-    choose: Option<SyncSender<usize>>,
+    joints: Option<ChannelId>,
+    offers: Vec<Offer>,
+    choose: Option<SyncSender<Choice>>,
     state: Mutex<State>,
 }
 
@@ -115,7 +147,7 @@ struct State {
     seat: Seat,
     next_page: PageId,
     pages: BTreeMap<PageId, Mailbox>,
-    /// Newest line of each kind of [`KEPT`], and of the network in use.
+    /// Newest line of each kind of [`KEPT`], and of what was chosen of each offer.
     kept: BTreeMap<&'static str, Arc<[u8]>>,
     /// A page that looks on may ask for a key picture.
     next_key: Time,
@@ -132,13 +164,16 @@ impl Console {
         let listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, config.port)))?;
         let lease = config.input_lease.clamp(INPUT_LEASE[0], INPUT_LEASE[1]);
         let names: Vec<&str> = config.pictures.iter().map(|channel| &*channel.name).collect();
+        let offer = |offer: &Offer| json!({ "of": offer.of, "names": offer.names });
+        let offers: Vec<Value> = config.offers.iter().map(offer).collect();
         let about = json!({
             "event": "console",
             "title": config.title,
             "input_lease_ms": lease.as_millis_f64(),
             "pictures": names,
             "sound": config.sound,
-            "networks": config.networks,
+            "offers": offers,
+            "model": config.model.as_ref().map(|model| json!({ "urdf": model.urdf, "joints": model.joints })),
         });
         let state = State {
             seat: Seat::new(lease),
@@ -152,7 +187,8 @@ impl Console {
             gate: Gate::new(listener.local_addr()?.port(), config.token),
             buttons,
             pictures: config.pictures,
-            networks: config.networks,
+            joints: config.model.map(|model| model.told),
+            offers: config.offers,
             choose: config.choose,
             state: Mutex::new(state),
         });

@@ -44,6 +44,7 @@ pub struct Outbox {
     sound: VecDeque<Arc<[u8]>>,
     sound_dropped: u64,
     pictures: BTreeMap<u8, Waiting>,
+    joints: Option<Arc<[u8]>>,
     closed: bool,
 }
 
@@ -91,6 +92,11 @@ impl Outbox {
         self.sound.push_back(message);
     }
 
+    /// Where joints are, in place of where they were.
+    pub fn joints(&mut self, message: Arc<[u8]>) {
+        self.joints = Some(message);
+    }
+
     /// Frames of sound that made way.
     pub fn sound_dropped(&self) -> u64 {
         self.sound_dropped
@@ -123,7 +129,7 @@ impl Outbox {
         self.closed = true;
     }
 
-    /// The next message but states; events go first, then sound.
+    /// The next message but states; events go first, then sound, then pictures.
     ///
     /// # Errors
     /// When the page is closed.
@@ -135,11 +141,12 @@ impl Outbox {
             return Ok(Some(first));
         }
         let mut open = self.pictures.values_mut().filter(|waiting| waiting.shown < CREDIT);
-        Ok(open.find_map(|waiting| {
+        let picture = open.find_map(|waiting| {
             let first = waiting.pictures.pop_front()?;
             waiting.shown += 1;
             Some(first)
-        }))
+        });
+        Ok(picture.or_else(|| self.joints.take()))
     }
 
     /// All states that wait, as one message.
@@ -177,6 +184,11 @@ impl Mailbox {
     /// As [`Outbox::sound`].
     pub fn sound(&self, message: Arc<[u8]>) {
         self.change(|outbox| outbox.sound(message));
+    }
+
+    /// As [`Outbox::joints`]. Nobody is woken, as for states.
+    pub fn joints(&self, message: Arc<[u8]>) {
+        self.lock().joints(message);
     }
 
     /// As [`Outbox::sound_dropped`].
@@ -259,6 +271,16 @@ mod tests {
         (0..=PICTURES as u8).for_each(|number| outbox.picture(0, message(number), false));
         assert_eq!((outbox.poll(), outbox.dropped()), (Ok(Some(message(PICTURES as u8))), PICTURES as u64));
         assert_eq!(outbox.poll(), Ok(None));
+    }
+
+    #[test]
+    fn of_joints_the_newest_goes_and_behind_all_else() {
+        let mut outbox = Outbox::default();
+        outbox.joints(message(1));
+        outbox.joints(message(2));
+        outbox.picture(0, message(3), true);
+        let polled: Vec<_> = (0..3).map(|_| outbox.poll().unwrap()).collect();
+        assert_eq!(polled, [Some(message(3)), Some(message(2)), None]);
     }
 
     #[test]

@@ -20,7 +20,7 @@ use crate::frame::{self, FromPage};
 use crate::gate::{Asked, PROTOCOL, REQUEST};
 use crate::outbox::{Due, Mailbox};
 use crate::seat::PageId;
-use crate::{PAGES, Shared};
+use crate::{Choice, Offer, PAGES, Shared};
 
 /// Whoever asks has so long for a request, and to read each part of an answer.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -286,7 +286,7 @@ impl Shared {
             }
             FromPage::Taken(channel) => mailbox.taken(channel),
             FromPage::Ask(channel, ask) => self.ask(Clock::since_boot(), page, channel, ask),
-            FromPage::Network(network) => self.choose(page, network.into()),
+            FromPage::Choose(offer, place) => self.choose(page, offer.into(), place.into()),
             FromPage::Ping(bytes) => {
                 mailbox.event(frame::pong(&bytes, Clock::since_boot()));
                 let state = self.lock();
@@ -323,14 +323,17 @@ impl Shared {
     }
 
     /// All pages are told: what is in between is the session's.
-    fn choose(&self, page: PageId, network: usize) {
-        let (Some(choose), Some(name)) = (&self.choose, self.networks.get(network)) else { return };
+    fn choose(&self, page: PageId, offer: usize, place: usize) {
+        let (Some(choose), Some(Offer { of, names })) = (&self.choose, self.offers.get(offer)) else {
+            return;
+        };
+        let Some(name) = names.get(place) else { return };
         let mut state = self.lock();
-        if state.seat.holder() != Some(page) || choose.try_send(network).is_err() {
+        if state.seat.holder() != Some(page) || choose.try_send(Choice { of, place }).is_err() {
             return;
         }
-        let message = frame::event(&json!({ "event": "network", "network": name }).to_string());
-        state.kept.insert("network", message.clone());
+        let message = frame::event(&json!({ "event": "chosen", "of": of, "name": name }).to_string());
+        state.kept.insert(of, message.clone());
         state.pages.values().for_each(|page| page.event(message.clone()));
     }
 

@@ -1,5 +1,6 @@
 //! What a camera behind a robot's hand would see, drawn from where the robot says that its hand is.
 
+use crate::arm::{FLOOR, SHOULDER, elbow};
 use crate::{Image, VideoError};
 
 /// A point or a direction: x forth, y left, z up, in m.
@@ -12,16 +13,13 @@ const EYE: Vector = [-0.44, -0.12, 0.22];
 const LOOKS_AT: Vector = [0.0, 0.03, -0.03];
 /// Of a picture's width.
 const FOCAL: f32 = 0.95;
-const FLOOR: f32 = -0.12;
 /// A side of the floor's squares.
 const SQUARE: f32 = 0.05;
 /// What fills x > 0: its front, from -y to y and from the floor up to z.
 const SURFACE: [f32; 2] = [0.16, 0.1];
-/// The hand's radius, and those of the arm's links; the arm stands to the left, and its links are as long.
+/// The hand's radius, and those of the arm's links.
 const HAND: f32 = 0.014;
 const LINK: f32 = 0.011;
-const SHOULDER: Vector = [-0.1, 0.3, 0.02];
-const REACH: f32 = 0.3;
 /// At this force the surface glows as it can, N.
 const GLOWS: f32 = 10.0;
 
@@ -289,18 +287,6 @@ fn front(ray: Vector) -> u8 {
         (_, true) => 140,
         _ => 95,
     }
-}
-
-/// Of two links as long as each other, bent upwards; stretched where the hand is out of reach.
-fn elbow(hand: Vector) -> Vector {
-    let across = minus(hand, SHOULDER);
-    let distance = dot(across, across).sqrt().max(1e-3);
-    let rises = (REACH * REACH - distance * distance / 4.0).max(0.0).sqrt();
-    let along = across.map(|part| part / distance);
-    // Up, as far as that is across the line from shoulder to hand.
-    let up: Vector = std::array::from_fn(|part| f32::from(part == 2) - along[2] * along[part]);
-    let up = if dot(up, up) < 1e-6 { [-1.0, 0.0, 0.0] } else { unit(up) };
-    std::array::from_fn(|part| SHOULDER[part] + across[part] / 2.0 + rises * up[part])
 }
 
 fn minus(one: Vector, other: Vector) -> Vector {

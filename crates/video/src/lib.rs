@@ -2,7 +2,7 @@
 //!
 //! | at the camera | at the screen |
 //! | --- | --- |
-//! | [`Scene`], a test picture; [`Drawing`], of a robot that no camera sees; [`Image`] | [`Image`] |
+//! | [`Scene`], a test picture; [`Drawing`], of a robot that no camera sees, as an [arm](ARM_URDF); [`Image`] | [`Image`] |
 //! | [`Encoder`]: pictures into payloads | [`Decoder`]: payloads into pictures |
 //! | [`Encoder::ask`] | [`Taken::ask`] |
 //! | [`Ivf`]: frames in a file; [`Film`], its pictures; [`RtpFrames`]: frames of another encoder | |
@@ -28,6 +28,7 @@
 //! # }
 //! ```
 
+mod arm;
 mod decoder;
 mod drawing;
 mod encoder;
@@ -39,6 +40,7 @@ mod references;
 mod scene;
 mod vpx;
 
+pub use arm::{ARM_URDF, arm_joints};
 pub use decoder::{Decoded, Decoder, DecoderCounts, Taken};
 pub use drawing::{Drawing, Shown};
 pub use encoder::{Encoded, Encoder, EncoderConfig};

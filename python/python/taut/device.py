@@ -11,7 +11,7 @@ A robot's class has three methods:
     Stop, and stay. It comes from another thread when a lease is over while another method waits.
 
 An exception in any of them is a stop, and ends the program; so do SIGTERM, SIGHUP and SIGABRT. What else it may have: ``enable()``, ``limit(limits)``, ``drive(channel, motion, lease)``
-for channels of motion, ``motions()`` and ``messages()`` that give what there is for channels, ``receive(channel, payload, age)``, and in its class
+for channels of motion, ``declared(channels)``, which is told all of them at the beginning, ``motions()`` and ``messages()`` that give what there is for channels, ``receive(channel, payload, age)``, and in its class
 ``name``, ``stiffness`` (N/m), ``period`` (0.001 s), ``real`` (``True``: it can hurt somebody) and ``limits_force``, which is to be ``True``: its
 controller keeps the limit of force that ``limit`` is told. One with ``drive`` and without ``apply`` is moved by channels alone, and needs none.
 
@@ -110,6 +110,8 @@ class _Device:
             for frame in self.hear(1.0):
                 self.obey(*frame)
         made = self.made
+        if hasattr(made, "declared"):
+            made.declared(self.channels)
         stiffness = getattr(made, "stiffness", None)
         flags = 1 | 2 * bool(getattr(made, "limits_force", False)) | 4 * bool(getattr(made, "real", True)) | 8 * (stiffness is not None)
         flags |= 16 * (hasattr(made, "drive") and not hasattr(made, "apply"))

@@ -84,6 +84,14 @@ impl Connecting {
         };
     }
 
+    /// The transport was left for another one: whatever became of it, there is as much patience again.
+    pub(super) fn left(&mut self, now: Time) {
+        if self.link != Link::Over {
+            self.refused = None;
+            self.link = Link::Resting { since: now, until: now + AGAIN };
+        }
+    }
+
     /// What answers is such that there will be no session, whatever is tried. Is that news? Where there is one, it may be somebody else who says so: it is final when that goes
     /// on for as long as anything is tried, without a gap, and the robot itself is not heard.
     pub(super) fn refused(&mut self, now: Time, why: Trouble) -> bool {

@@ -478,6 +478,13 @@ impl<T: Conversation, D: OperatorDevice> Operator<T, D> {
                 self.send_motion(now, channel, &motion);
                 Ok(())
             }
+            OperatorCommand::Reconnect => {
+                if self.closing.is_none() {
+                    self.connecting.left(now);
+                    self.session.close(now);
+                }
+                Ok(())
+            }
             OperatorCommand::Close => {
                 self.close(now);
                 Ok(())

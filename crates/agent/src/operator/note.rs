@@ -36,6 +36,9 @@ pub enum OperatorCommand {
         /// Where to, or how fast.
         motion: Motion,
     },
+    /// Leave this conversation with a goodbye, on which the robot stops, for another one: over what the host hands in when
+    /// [`OperatorNote::Reconnect`] asks for it. A stop that is not acknowledged yet is sent there.
+    Reconnect,
     /// Say goodbye.
     Close,
 }

@@ -397,6 +397,7 @@ impl<T: Conversation, P: RobotDevice> Robot<T, P> {
                 self.send(now, channel, created.unwrap_or(now), &payload);
             }
             RobotCommand::Measured { channel, motion } => self.session.measure_motion(now, channel, &motion),
+            RobotCommand::Reconnect => self.session.close(now),
             RobotCommand::Close => {
                 self.closing.get_or_insert(now + GOODBYE);
                 self.session.close(now);

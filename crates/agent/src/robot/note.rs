@@ -35,6 +35,9 @@ pub enum RobotCommand {
         /// Of the channel's schema.
         motion: Motion,
     },
+    /// Stop, leave this conversation with a goodbye, and wait for the next one over what the host hands in when [`RobotNote::Reconnect`] asks for
+    /// it. What is latched stays latched.
+    Reconnect,
     /// Say goodbye.
     Close,
 }

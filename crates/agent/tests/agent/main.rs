@@ -2,6 +2,7 @@
 
 mod channels;
 mod devices;
+mod leaving;
 mod links;
 mod resuming;
 mod world;

@@ -6,11 +6,7 @@ use taut_session::motion::{JointLimits, JointsLimits};
 /// Of the joints of these names in that order, or of all that move by themselves in the order of the file.
 pub(super) fn limits(text: &str, names: Option<&[String]>) -> Result<JointsLimits, String> {
     let document = Document::parse(text).map_err(|error| error.to_string())?;
-    let robot = document.root_element();
-    if !robot.has_tag_name("robot") {
-        return Err("it is no URDF: its first element is not `robot`".to_owned());
-    }
-    let joints: Vec<Node<'_, '_>> = robot.children().filter(|node| node.has_tag_name("joint")).collect();
+    let joints = joints(&document)?;
     let chosen = match names {
         None => joints.iter().copied().filter(|joint| moves(*joint)).collect(),
         Some(names) => {
@@ -27,6 +23,40 @@ pub(super) fn limits(text: &str, names: Option<&[String]>) -> Result<JointsLimit
     };
     let limits: Vec<JointLimits> = chosen.into_iter().map(joint).collect::<Result<_, _>>()?;
     JointsLimits::each(limits).map_err(|error| error.to_string())
+}
+
+/// All of them, in the order of the file.
+fn joints<'a>(document: &'a Document<'_>) -> Result<Vec<Node<'a, 'a>>, String> {
+    let robot = document.root_element();
+    if !robot.has_tag_name("robot") {
+        return Err("it is no URDF: its first element is not `robot`".to_owned());
+    }
+    Ok(robot.children().filter(|node| node.has_tag_name("joint")).collect())
+}
+
+/// The most links that a page draws.
+#[cfg(feature = "console")]
+const LINKS: usize = 256;
+
+/// The names of the joints that move by themselves of a model that a page draws, in the order of the file.
+#[cfg(feature = "console")]
+pub(super) fn shown(text: &str) -> Result<Vec<String>, String> {
+    let document = Document::parse(text).map_err(|error| error.to_string())?;
+    let joints = joints(&document)?;
+    let with_tag = |tag: &'static str| document.descendants().filter(move |node| node.has_tag_name(tag));
+    if let Some(mesh) = with_tag("mesh").next() {
+        let line = document.text_pos_at(mesh.range().start).row;
+        return Err(format!("line {line}: a mesh is not shown; box, cylinder and sphere are"));
+    }
+    if with_tag("visual").count() > LINKS || joints.len() > LINKS {
+        return Err(format!("it has more than {LINKS} joints or visuals"));
+    }
+    let moving: Vec<String> =
+        joints.iter().filter(|joint| moves(**joint)).map(|joint| name_of(*joint).to_owned()).collect();
+    if moving.is_empty() {
+        return Err("none of its joints moves".to_owned());
+    }
+    Ok(moving)
 }
 
 fn name_of<'a>(joint: Node<'a, '_>) -> &'a str {
@@ -114,6 +144,25 @@ mod tests {
         let names: Option<Vec<String>> =
             names.map(|names| names.iter().map(|name| (*name).to_owned()).collect());
         limits(text, names.as_deref()).map(|limits| limits.joints().iter().map(JointLimits::bounds).collect())
+    }
+
+    #[cfg(feature = "console")]
+    #[test]
+    fn a_page_is_given_the_joints_that_move_of_a_model_of_primitives() {
+        assert_eq!(shown(ARM).unwrap(), ["shoulder", "slide", "wheel"]);
+        assert_eq!(shown(taut_video::ARM_URDF).unwrap(), ["column", "shoulder", "elbow"]);
+        let with = |link: &str| ARM.replace("<link name=\"base\"/>", &format!("<link>{link}</link>"));
+        let mesh = "<visual><geometry><mesh filename=\"package://arm/base.stl\"/></geometry></visual>";
+        assert_eq!(
+            shown(&with(mesh)).unwrap_err(),
+            "line 3: a mesh is not shown; box, cylinder and sphere are"
+        );
+        let many = "<visual/>".repeat(LINKS + 1);
+        assert!(shown(&with(&many)).unwrap_err().contains("more than 256"));
+        let grows = "<!DOCTYPE robot [<!ENTITY a \"aaaa\">]><robot name=\"&a;\"/>";
+        for wrong in ["<robot/>", "<mujoco/>", "<robot>", grows] {
+            assert!(shown(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@ mod seen;
 
 use std::str::FromStr;
 
+use serde_json::json;
 use taut_agent::RobotDevice;
 use taut_core::Duration;
 use taut_io::device::frame::DeviceLimits;
@@ -41,11 +42,17 @@ impl Simulated {
         format!("sim:{}", self.0.name())
     }
 
-    fn start(self, turns: bool) -> SimulatedArm {
+    fn start(self, channels: &Channels, turns: bool) -> SimulatedArm {
         let environment = if turns { self.0.smooth() } else { self.0 };
         let robot = SimulatedRobot::new(&environment, SimulatedRobot::REST);
         let arm = SimulatedArm::new(robot, Duration::from_millis(1));
-        if turns { arm.turning() } else { arm }
+        let arm = if turns { arm.turning() } else { arm };
+        // Of the arm that is drawn: nobody knows of another.
+        let joints = |hand| json!({ "position_rad": taut_video::arm_joints(hand) }).to_string().into_bytes();
+        match channels.of_joints() {
+            Some(channel) => arm.telling(channel, joints),
+            None => arm,
+        }
     }
 }
 
@@ -132,7 +139,7 @@ impl Moved {
         let (mut drops, mut by_states) = (None, true);
         let (device, name): (Box<dyn Stoppable + Send>, _) = match self {
             Self::Simulated(simulated) => {
-                (Box::new(InProcess::new(simulated.start(turns))), simulated.name())
+                (Box::new(InProcess::new(simulated.start(channels, turns))), simulated.name())
             }
             Self::Process(program) => {
                 let device = ProcessDevice::start(program.words(), limits, &channels.lines());

@@ -19,6 +19,7 @@ use taut_lab::robot::SimulatedArm;
 use taut_session::{State, StopCause, motion};
 
 use super::Simulated;
+use crate::channels::Channels;
 use crate::{Ended, so101};
 
 #[derive(Args)]
@@ -87,7 +88,7 @@ impl Moving {
     fn new(simulated: Simulated, log: Option<File>) -> Self {
         let began = Clock::since_boot();
         Self {
-            arm: simulated.start(false),
+            arm: simulated.start(&Channels::default(), false),
             began,
             simulated: began,
             report: DeviceReport::default(),

@@ -271,6 +271,11 @@ impl Arguments {
         self.sound.has_page()
     }
 
+    #[cfg(feature = "console")]
+    pub(crate) fn joints(&self) -> Option<taut_session::ChannelId> {
+        self.device_channels().of_joints()
+    }
+
     pub(crate) fn pictures(&self) -> Result<Vec<taut_console::PictureChannel>, String> {
         Ok(self.channels()?.pictures())
     }
@@ -470,7 +475,8 @@ pub(crate) fn run(arguments: &Arguments, steered: Option<Steered>) -> Ended {
     let (transport, _traces) = arguments.traces.of(transport, &clock)?;
     let endpoint = Endpoint::connect(transport, remote, security, &clock);
     let endpoint = endpoint.and_then(|endpoint| if arguments.raw { endpoint.raw() } else { Ok(endpoint) });
-    let endpoint = arguments.paths.over(endpoint.map_err(|error| error.to_string())?)?;
+    let endpoint = Arc::new(arguments.paths.over(endpoint.map_err(|error| error.to_string())?)?);
+    let switched = Arc::clone(&endpoint);
     let driver_config = arguments.scheduling.driver();
     let kept = endpoint.capabilities();
     let buttons =
@@ -542,6 +548,9 @@ pub(crate) fn run(arguments: &Arguments, steered: Option<Steered>) -> Ended {
         Err(Ok(_)) => return Ok(ExitCode::FAILURE),
         Err(Err(error)) => return failed(arguments, &error, own.as_ref()),
     };
+    let remote = session.remote.clone();
+    let leave = move || remote.send(OperatorCommand::Reconnect);
+    arguments.part.switches(switched, &arguments.paths, arguments.deadline, leave)?;
     let asking = |screen: Screen| {
         let remote = session.remote.clone();
         // One that is not taken is followed by another.

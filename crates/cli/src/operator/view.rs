@@ -166,7 +166,8 @@ impl View {
             Press::Command(OperatorCommand::Hold) => "enabling input held",
             Press::Command(OperatorCommand::LetGo) => "enabling input let go",
             Press::Command(OperatorCommand::Close) => "goodbye",
-            // No key sends one.
+            // No key does these.
+            Press::Command(OperatorCommand::Reconnect) => "another conversation",
             Press::Command(OperatorCommand::Send { .. } | OperatorCommand::Move { .. }) => {
                 "a message is sent"
             }

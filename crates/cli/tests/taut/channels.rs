@@ -191,3 +191,35 @@ fn a_robot_does_not_start_without_limits_for_what_moves_it_and_errors_name_file_
     let help = world.good("operator --help");
     assert!(help.contains("[[channel]]") && help.contains("[limits."), "{help}");
 }
+
+#[test]
+fn a_console_is_given_a_model_of_primitives_and_a_channel_of_joints_or_does_not_start() {
+    let world = World::new("channels-model");
+    world.write("channels.toml", "[[channel]]\nname = \"arm/measured_js\"\nkind = \"telemetry\"\n");
+    world.write("none.toml", "[[channel]]\nname = \"battery\"\nkind = \"telemetry\"\n");
+    let arm = |link: &str| {
+        format!("<robot>\n<link name=\"a\">{link}</link><joint name=\"j\" type=\"continuous\"/></robot>")
+    };
+    world.write("arm.urdf", arm(""));
+    world.write(
+        "mesh.urdf",
+        arm("<visual><geometry><mesh filename=\"http://elsewhere/a.stl\"/></geometry></visual>"),
+    );
+    world.write("long.urdf", arm(&" ".repeat(1 << 20)));
+    for (model, channels, why) in [
+        (
+            "mesh.urdf",
+            "channels.toml",
+            "--model mesh.urdf: line 2: a mesh is not shown; box, cylinder and sphere are",
+        ),
+        ("long.urdf", "channels.toml", "--model long.urdf is longer than 1 MiB"),
+        ("no.urdf", "channels.toml", "--model no.urdf: No such file"),
+        ("channels.toml", "channels.toml", "--model channels.toml: "),
+        ("arm.urdf", "none.toml", "whose name ends with measured_js"),
+    ] {
+        let session = "--connect 127.0.0.1:9 --transport udp --plaintext --state kept --port 0";
+        let ended = world.taut(&format!("console {session} --channels {channels} --model {model}"));
+        assert_eq!(ended.status, 2, "{model}: {ended:?}");
+        assert!(ended.err.contains(why), "{model}: {ended:?}");
+    }
+}

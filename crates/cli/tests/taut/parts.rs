@@ -6,6 +6,7 @@ use std::process::Command;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use serde_json::Value;
 
 use crate::devices::has_python;
 use crate::sessions::{Running, beside_one};
@@ -118,6 +119,34 @@ fn a_part_removes_no_folder_but_that_of_its_owners_demonstration() {
         assert!(refused.err.contains(why), "{refused:?}");
         assert!(folder.exists());
     }
+}
+
+#[test]
+fn parts_go_over_the_transport_that_their_owner_names_and_know_no_other() {
+    let _beside = beside_one();
+    let world = World::new("parts-switched");
+    let identity = |who: &str| world.taut(&format!("identity --path {who}")).out.trim().to_owned();
+    let (robot_id, operator_id) = (identity("robot"), identity("operator"));
+    let part = format!("--json --part-switches --part-of {}", std::process::id());
+    let mut robot = Running::start(world.command(&format!(
+        "robot --listen 127.0.0.1:0 --transport udp --identity robot --trust {operator_id} --watchdog 3s --state kept {part}"
+    )));
+    let address = robot.wait_for("listening")["address"].as_str().unwrap().to_owned();
+    let mut operator = Running::start(world.command(&format!(
+        "operator --connect {address} --transport udp --robot-id {robot_id} --identity operator --resume start {part}"
+    )));
+    let is = |line: &Value, event: &str| line["event"] == event;
+    assert!(operator.find(|line| is(line, "resumed")).is_some());
+    for transport in ["carrier pigeon", "sctp"] {
+        robot.say(transport);
+        operator.say(transport);
+    }
+    assert!(robot.find(|line| is(line, "stopped")).is_some());
+    assert!(operator.find(|line| is(line, "connected")).is_some(), "over SCTP");
+    // Nobody resumes it there.
+    let stands = operator.find(|line| is(line, "status") && line["standing"] != "NO LINK").unwrap();
+    assert_eq!(stands["standing"], "PAUSED", "{stands}");
+    assert_eq!((operator.end("-TERM").0, robot.end("-TERM").0), (0, 0));
 }
 
 /// A process, by a handle that stays its own.

@@ -2,6 +2,8 @@
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use taut_agent::PATIENCE;
 use taut_core::{Origin, PathId, Time, Transport};
@@ -23,7 +25,9 @@ use crate::{CapabilitySet, Clock, DccpPort, Port, PortError, UdpPort, UdpPortCon
 /// samples travel in the first packet ([early data](taut_transport::quic#early-data)), for as long as both ends live.
 #[derive(Debug)]
 pub struct Endpoint {
-    transport: TransportConfig,
+    transport: Mutex<TransportConfig>,
+    /// It is another one than that of the conversation that is.
+    switched: AtomicBool,
     security: Security,
     socket: Socket,
     /// Of an operator: the robot's.
@@ -99,6 +103,9 @@ pub enum EndpointError {
     /// An operator trusts exactly one robot.
     #[error("an operator needs the fingerprint of one robot")]
     OneRobot,
+    /// Its socket is for datagrams, or there is another one for each path.
+    #[error("{0} is not to be had at the socket that there is")]
+    OtherSocket(TransportKind),
     /// It needs no sockets, and has none.
     #[error("the model of {0} is for the lab; over sockets there is the kernel's own")]
     Model(TransportKind),
@@ -252,21 +259,35 @@ impl Endpoint {
         remote: Option<SocketAddr>,
         clock: &Clock,
     ) -> Result<Self, EndpointError> {
-        if transport.kind().is_always_encrypted() && security.credentials().is_none() {
-            return Err(EndpointError::AlwaysEncrypted);
-        }
-        let transport = match transport {
-            // One for all conversations from here: whoever comes again says hello in its first packet.
-            TransportConfig::Stack(StackSpec::Quic(config)) => {
-                StackSpec::Quic(config.or_resumption(Resumption::new())).into()
-            }
-            TransportConfig::Stack(StackSpec::Tcp(_) | StackSpec::SpacedTcp { .. } | StackSpec::Mptcp(_)) => {
-                return Err(EndpointError::Model(transport.kind()));
-            }
-            other => other,
-        };
+        let transport = Mutex::new(checked(transport, &security)?);
         let epoch = clock.wall().as_nanos().saturating_sub((clock.now() - Time::ZERO).as_nanos());
-        Ok(Self { transport, security, socket, remote, epoch, receive_buffer: None })
+        let switched = AtomicBool::new(false);
+        Ok(Self { transport, switched, security, socket, remote, epoch, receive_buffer: None })
+    }
+
+    /// Conversations from the next one on go over this transport, from the same socket. The one that is goes on until it ends, or is left
+    /// ([`OperatorCommand::Reconnect`](taut_agent::OperatorCommand::Reconnect), [`RobotCommand::Reconnect`](taut_agent::RobotCommand::Reconnect)). The other
+    /// end has to do the same. A robot forgets by it who was replayed, [as by a restart](taut_transport::security).
+    ///
+    /// # Errors
+    /// When it is not to be had at this socket, or QUIC is asked for in the clear.
+    pub fn switch(&self, transport: impl Into<TransportConfig>) -> Result<(), EndpointError> {
+        let transport = checked(transport.into(), &self.security)?;
+        if !matches!((&self.socket, &transport), (Socket::Datagrams(_), TransportConfig::Stack(_))) {
+            return Err(EndpointError::OtherSocket(transport.kind()));
+        }
+        *self.transport() = transport;
+        self.switched.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    /// Was it switched since this was asked last? Then what waits for a conversation waits over another transport.
+    pub(crate) fn take_switched(&self) -> bool {
+        self.switched.swap(false, Ordering::AcqRel)
+    }
+
+    fn transport(&self) -> MutexGuard<'_, TransportConfig> {
+        self.transport.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// [`UdpPortConfig::receive_buffer`] of its sockets, bytes. Default: the system's, in which some hundred small datagrams
@@ -285,13 +306,13 @@ impl Endpoint {
 
     /// Do several paths begin at one socket? Those of an operator have one each.
     fn shares_a_socket(&self) -> bool {
-        matches!(self.transport, TransportConfig::Stack(StackSpec::Mtip(_) | StackSpec::Mpquic(_)))
+        matches!(*self.transport(), TransportConfig::Stack(StackSpec::Mtip(_) | StackSpec::Mpquic(_)))
             && matches!(self.socket, Socket::Datagrams(_))
     }
 
     /// Which transport.
     pub fn kind(&self) -> TransportKind {
-        self.transport.kind()
+        self.transport().kind()
     }
 
     /// The robot's address, of an operator's end.
@@ -335,11 +356,10 @@ impl Endpoint {
     /// # Errors
     /// When the process may open no more descriptors, or there is no route.
     pub fn open_for(&self, service: Service) -> Result<(Carrier, Port), EndpointError> {
-        let (mut carrier, port) = match &self.transport {
-            TransportConfig::Tcp(config) => self.open_tcp(*config, service)?,
-            TransportConfig::Stack(spec) => {
-                (Carrier::Stack(self.stack(spec.clone(), service)?), self.port()?)
-            }
+        let transport = self.transport().clone();
+        let (mut carrier, port) = match transport {
+            TransportConfig::Tcp(config) => self.open_tcp(config, service)?,
+            TransportConfig::Stack(spec) => (Carrier::Stack(self.stack(spec, service)?), self.port()?),
         };
         if self.remote.is_some() && !matches!(self.socket, Socket::Paths(..)) {
             // The only path; a transport that follows its peer needs no telling.
@@ -440,6 +460,23 @@ impl Endpoint {
         let listens = self.local_addr().ok().filter(|_| self.remote.is_none());
         listens.map_or(0, |address| Origin::new(address, None, 0).address())
     }
+}
+
+/// A transport that sessions can have with this security.
+fn checked(transport: TransportConfig, security: &Security) -> Result<TransportConfig, EndpointError> {
+    if transport.kind().is_always_encrypted() && security.credentials().is_none() {
+        return Err(EndpointError::AlwaysEncrypted);
+    }
+    Ok(match transport {
+        // One for all conversations from here: whoever comes again says hello in its first packet.
+        TransportConfig::Stack(StackSpec::Quic(config)) => {
+            StackSpec::Quic(config.or_resumption(Resumption::new())).into()
+        }
+        TransportConfig::Stack(StackSpec::Tcp(_) | StackSpec::SpacedTcp { .. } | StackSpec::Mptcp(_)) => {
+            return Err(EndpointError::Model(transport.kind()));
+        }
+        other => other,
+    })
 }
 
 fn of_bind(address: SocketAddr, error: io::Error) -> EndpointError {

@@ -220,7 +220,8 @@ fn renew<P: Stoppable>(
     let (mut machine, mut port) = driver.remove(id).expect("it is there");
     let (now, mut renewed) = (driver.clock().now(), false);
     let old = machine.reconnect(now, Carrier::ABSENT);
-    let carrier = if old.serves_again() {
+    let is_of_another = endpoint.take_switched();
+    let carrier = if old.serves_again() && !is_of_another {
         // Its peers' addresses would fill the table of paths; unless one of them speaks, forget them.
         if !old.is_open() && !old.is_stream() {
             (port, renewed) = (endpoint.port()?, true);

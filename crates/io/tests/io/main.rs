@@ -17,5 +17,6 @@ mod reconnecting;
 mod stale;
 mod stale_sockets;
 mod strangers;
+mod switching;
 mod tcp;
 mod wireshark;

@@ -26,7 +26,19 @@ pub struct SimulatedArm {
     generators: Generators,
     /// What is along x is told as a turn about it.
     turns: bool,
+    telling: Option<Telling>,
 }
+
+/// What it says of where its hand is, over which channel, and when again.
+#[derive(Clone, Copy, Debug)]
+struct Telling {
+    channel: ChannelId,
+    says: fn([f32; 3]) -> Vec<u8>,
+    next: Time,
+}
+
+/// Between two of these: no eye needs more.
+const TELLS: Duration = Duration::from_millis(20);
 
 impl SimulatedArm {
     /// At rest, waiting to be enabled.
@@ -42,7 +54,14 @@ impl SimulatedArm {
             feedback: Pace::new(Some(period)),
             generators: Generators::default(),
             turns: false,
+            telling: None,
         }
+    }
+
+    /// Fifty times a second sends over this channel what `says` makes of where the hand is. Default: nothing.
+    pub fn telling(mut self, channel: ChannelId, says: fn([f32; 3]) -> Vec<u8>) -> Self {
+        self.telling = Some(Telling { channel, says, next: self.now });
+        self
     }
 
     /// The one of a run with this seed, at rest at `position`.
@@ -154,7 +173,12 @@ impl RobotDevice for SimulatedArm {
     }
 
     fn poll_message(&mut self) -> Option<DeviceMessage> {
-        self.generators.poll(self.now)
+        self.generators.poll(self.now).or_else(|| {
+            let telling = self.telling.as_mut().filter(|telling| self.now >= telling.next)?;
+            telling.next = self.now + TELLS;
+            let payload = (telling.says)(self.robot.position().map(|part| part as f32));
+            Some(DeviceMessage::Payload { channel: telling.channel, payload })
+        })
     }
 
     fn failure(&mut self) -> Option<DeviceFailure> {

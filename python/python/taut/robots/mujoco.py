@@ -22,10 +22,12 @@ except ImportError:  # Without the compiled module, in a process of its own.
     from taut.device import State
     from time import monotonic
 
-__all__ = ["HOME", "LIMITS", "Arm"]
+__all__ = ["HOME", "LIMITS", "MODEL", "Arm"]
 
 #: Where the tip is at the beginning, m.
 HOME = (0.0, 0.0, 0.3)
+#: It as a URDF, for ``taut console --model``.
+MODEL = Path(__file__).with_name("mujoco_arm.urdf")
 #: The hand's springs: N/m and N·m/rad; their dampers nearly critical.
 STIFFNESS, TURNING_STIFFNESS = 1000.0, 30.0
 DAMPING, TURNING_DAMPING = 60.0, 1.5
@@ -41,6 +43,8 @@ HELD_UP = 0.1
 LIMITS = dict(
     position=[(-0.15, -0.3, 0.1), (0.25, 0.3, 0.5)], velocity=0.5, angular_velocity=1.0, force=30.0, stiffness=STIFFNESS
 )
+#: Where its joints are it tells so often, s.
+TELLS = 0.02
 #: What it can touch, and MuJoCo's stiffness and damping of it.
 TOUCHES = {"free": None, "wall": "-30000 -300", "foam": "-25 -2"}
 
@@ -65,6 +69,7 @@ class Arm:
         self.joints = slice(0, 7)
         self.weight = self.model.body_subtreemass[self.hand] * -self.model.opt.gravity
         self.most_force, self.time = MOST_FORCE, None
+        self.channel, self.told = None, -TELLS
         self.target, self.until, self.gripper, self.turn = np.array(HOME), 0.0, 0.0, np.array([1.0, 0, 0, 0])
         self._jacobian = np.zeros((6, self.model.nv))
         mujoco.mj_resetDataKeyframe(self.model, self.data, 0)
@@ -78,6 +83,17 @@ class Arm:
         """The controller's force is kept below that of the limits, N."""
         if limits.force is not None:
             self.most_force = min(MOST_FORCE, limits.force)
+
+    def declared(self, channels: Any) -> None:
+        """Its joints are told over one to the operator, in JSON, whose name ends with ``measured_js``, in the order of mujoco_arm.urdf."""
+        of_joints = (known.name for known in channels if known.to_operator and known.is_json and known.name.endswith("measured_js"))
+        self.channel = next(of_joints, None)
+
+    def messages(self) -> Any:
+        if self.channel and self.time is not None and self.time >= self.told + TELLS:
+            self.told = self.time
+            # The right finger goes as the left one.
+            yield self.channel, {"position_rad": [float(place) for place in self.data.qpos[:8]]}
 
     def apply(self, state: Any, lease: float) -> None:
         self.until = monotonic() + lease
