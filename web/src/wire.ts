@@ -18,6 +18,11 @@ export function input(rate: Rate | null, made: number): Uint8Array {
   return bytes;
 }
 
+/** Says a message what is held? It is said again so soon that none has to get there. */
+export function isHeld(message: Uint8Array): boolean {
+  return message[0] === 1;
+}
+
 export function button(code: number): Uint8Array {
   return new Uint8Array([2, code]);
 }
@@ -28,6 +33,11 @@ export function network(place: number): Uint8Array {
 
 export function taken(channel: number): Uint8Array {
   return new Uint8Array([3, channel]);
+}
+
+/** So many pictures are under way to this page, or their acknowledgements back. */
+export function way(pictures: number): Uint8Array {
+  return new Uint8Array([7, pictures]);
 }
 
 export interface Ask {

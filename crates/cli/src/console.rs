@@ -2,12 +2,13 @@
 
 use std::fs::File;
 use std::io::{Write, stdin};
+use std::net::SocketAddrV4;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
 
 use clap::Args;
-use taut_console::{Console, ConsoleConfig, INPUT_LEASE};
+use taut_console::{Console, ConsoleConfig, INPUT_LEASE, Listening};
 use taut_core::Duration;
 use taut_io::device::Buttons;
 use taut_io::spawn_unprivileged;
@@ -28,6 +29,10 @@ pub(crate) struct Arguments {
     /// What the page holds counts for so long after it said so last, 100ms to 150ms; never longer than the robot's --max-age
     #[arg(long, value_name = "DURATION", default_value = "120ms", value_parser = input_lease)]
     input_lease: Duration,
+    /// Where the page's browser is elsewhere, behind a tunnel to that port: it speaks with this address, UDP, by WebTransport, and nothing waits for a packet that
+    /// was lost of something else. The address is this host's as that browser reaches it; port 0: one that is free
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    webtransport: Option<SocketAddrV4>,
     /// A network that whoever started this offers the page; the first one is in use. The number of one that it chooses goes to standard input,
     /// which is a socket then
     #[arg(long, hide = true, value_name = "NAME")]
@@ -56,6 +61,17 @@ fn chooser() -> Result<SyncSender<usize>, String> {
     Ok(choose)
 }
 
+#[cfg(feature = "webtransport")]
+fn elsewhere(pages: Listening, address: SocketAddrV4) -> Result<Listening, String> {
+    pages.with_webtransport(address).map_err(|error| format!("--webtransport {address}: {error}"))
+}
+
+#[cfg(not(feature = "webtransport"))]
+fn elsewhere(_: Listening, _: SocketAddrV4) -> Result<Listening, String> {
+    Err("--webtransport: this taut is built without it; with it by --features webtransport, and as a package"
+        .to_owned())
+}
+
 pub(crate) fn console(arguments: &Arguments) -> Ended {
     arguments.operator.check_steered()?;
     let pictures = arguments.operator.pictures()?;
@@ -77,6 +93,10 @@ pub(crate) fn console(arguments: &Arguments) -> Ended {
     let buttons = Buttons::default();
     let (console, pages) = Console::listen(config, buttons.clone())
         .map_err(|error| format!("--port {}: {error}; --port 0 takes one that is free", arguments.port))?;
+    let pages = match arguments.webtransport {
+        Some(address) => elsewhere(pages, address)?,
+        None => pages,
+    };
     let steered = Steered {
         device: Box::new(console.device(arguments.operator.priority())),
         buttons,

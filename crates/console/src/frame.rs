@@ -1,4 +1,5 @@
-//! The bytes between page and gateway: one WebSocket message each, numbers big-endian.
+//! The bytes between page and gateway, numbers big-endian: one message of a WebSocket or datagram each; on a stream of WebTransport each stands behind
+//! its length (u32).
 //!
 //! | first byte, from the page | then |
 //! | --- | --- |
@@ -7,6 +8,7 @@
 //! | 3 taken | number of the picture channel (u8): a picture was decoded or dropped, the next may come |
 //! | 4 ask | number of the picture channel (u8), then what goes to the encoder |
 //! | 6 network | number of the network (u8), where the gateway offers some |
+//! | 7 way | pictures that are under way there and back meanwhile (u8): so many more may come before one is taken |
 //! | 5 ping | up to 16 bytes, which come back |
 //!
 //! | first byte, to the page | then |
@@ -24,6 +26,7 @@ use std::sync::Arc;
 
 use taut_agent::Rate;
 use taut_core::Time;
+use taut_media::picture::Picture;
 use taut_session::State;
 
 /// Bytes of a record of states.
@@ -51,6 +54,8 @@ pub enum FromPage {
     Ask(u8, Vec<u8>),
     /// This network, of those that there are.
     Network(u8),
+    /// So many pictures are under way meanwhile.
+    Way(u8),
     /// To be sent back.
     Ping(Vec<u8>),
 }
@@ -84,6 +89,7 @@ impl FromPage {
             (3, [channel]) => Self::Taken(*channel),
             (4, [channel, ask @ ..]) if ask.len() <= LONGEST => Self::Ask(*channel, ask.to_vec()),
             (6, [network]) => Self::Network(*network),
+            (7, [pictures]) => Self::Way(*pictures),
             (5, bytes) if bytes.len() == 8 => Self::Ping(bytes.to_vec()),
             _ => return None,
         })
@@ -119,6 +125,39 @@ pub fn sound(heard: Option<Time>, samples: &[i16]) -> Arc<[u8]> {
         .chain(heard)
         .chain(samples.iter().flat_map(|sample| sample.to_be_bytes()))
         .collect()
+}
+
+/// Can a picture be decoded without the one before it?
+pub(crate) fn decodes_alone(payload: &[u8]) -> bool {
+    Picture::parse(payload).is_ok_and(|(picture, _)| picture.key || picture.recovers)
+}
+
+/// A message to a page, for whoever carries it.
+#[cfg(feature = "webtransport")]
+pub(crate) enum Kind {
+    /// It has to get there: an event, a pong.
+    Told,
+    States,
+    Picture {
+        channel: u8,
+        decodes_alone: bool,
+    },
+    Sound,
+}
+
+#[cfg(feature = "webtransport")]
+impl Kind {
+    pub(crate) fn of(message: &[u8]) -> Self {
+        match message {
+            [2, ..] => Self::States,
+            [3, channel, ..] => {
+                let payload = message.get(12..).unwrap_or_default();
+                Self::Picture { channel: *channel, decodes_alone: decodes_alone(payload) }
+            }
+            [4, ..] => Self::Sound,
+            _ => Self::Told,
+        }
+    }
 }
 
 /// The answer to a ping.
@@ -174,6 +213,7 @@ mod tests {
         assert_eq!(FromPage::parse(&[2, 0]), Some(FromPage::Stop));
         assert_eq!(FromPage::parse(&[2, 2]), Some(FromPage::Resume));
         assert_eq!(FromPage::parse(&[4, 1, 7, 8]), Some(FromPage::Ask(1, vec![7, 8])));
+        assert_eq!(FromPage::parse(&[7, 2]), Some(FromPage::Way(2)));
         assert_eq!(FromPage::parse(&[5; 9]), Some(FromPage::Ping(vec![5; 8])));
         for none in [&[][..], &[2], &[2, 4], &[2, 0, 0], &[9], &[5; 10]] {
             assert_eq!(FromPage::parse(none), None);
