@@ -1,5 +1,7 @@
 //! Clients of WebTransport at a console's gateway.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests are tests too")]
+
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::mpsc::{Receiver, channel};
