@@ -5,6 +5,7 @@ use std::sync::Arc;
 use taut_agent::{DeviceMessage, Grip, OperatorDevice, RateInput, Relative, Sample};
 use taut_core::{Bitrate, Duration, Time};
 use taut_io::Clock;
+use taut_media::picture::Picture;
 use taut_session::{ChannelId, Priority, State};
 
 use crate::{Shared, frame};
@@ -54,7 +55,7 @@ impl OperatorDevice for ConsoleDevice {
         };
         let now = Clock::since_boot();
         let message = frame::picture(place as u8, age.map(|age| now - age), payload);
-        let decodes_alone = frame::decodes_alone(payload);
+        let decodes_alone = Picture::parse(payload).is_ok_and(|(picture, _)| picture.key || picture.recovers);
         self.shared
             .lock()
             .pages

@@ -26,7 +26,6 @@ use std::sync::Arc;
 
 use taut_agent::Rate;
 use taut_core::Time;
-use taut_media::picture::Picture;
 use taut_session::State;
 
 /// Bytes of a record of states.
@@ -127,21 +126,14 @@ pub fn sound(heard: Option<Time>, samples: &[i16]) -> Arc<[u8]> {
         .collect()
 }
 
-/// Can a picture be decoded without the one before it?
-pub(crate) fn decodes_alone(payload: &[u8]) -> bool {
-    Picture::parse(payload).is_ok_and(|(picture, _)| picture.key || picture.recovers)
-}
-
 /// A message to a page, for whoever carries it.
 #[cfg(feature = "webtransport")]
 pub(crate) enum Kind {
     /// It has to get there: an event, a pong.
     Told,
     States,
-    Picture {
-        channel: u8,
-        decodes_alone: bool,
-    },
+    /// Of the channel at that place.
+    Picture(u8),
     Sound,
 }
 
@@ -150,10 +142,7 @@ impl Kind {
     pub(crate) fn of(message: &[u8]) -> Self {
         match message {
             [2, ..] => Self::States,
-            [3, channel, ..] => {
-                let payload = message.get(12..).unwrap_or_default();
-                Self::Picture { channel: *channel, decodes_alone: decodes_alone(payload) }
-            }
+            [3, channel, ..] => Self::Picture(*channel),
             [4, ..] => Self::Sound,
             _ => Self::Told,
         }

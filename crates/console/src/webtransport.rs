@@ -5,7 +5,7 @@
 //! | --- | --- | --- |
 //! | buttons and whatever else the page says, events, pongs | the one stream that the page opens, ahead of all others | it gets there, in order |
 //! | what is held | datagrams, each behind its number (u32); one that is behind a newer one does not count | it is said again 20 ms later, and does not wait for what was lost |
-//! | a picture | a stream of its own, reset when it is not there after [`FRESH`] or when one is sent that needs none before it | what was lost of it holds up nothing else |
+//! | a picture | a stream of its own, reset when it is not there after [`FRESH`] | what was lost of it holds up nothing else |
 //! | states | one stream | a plot lacks none, and the stop does not wait for them |
 //! | sound | datagrams | it is played in time or not at all |
 //!
@@ -24,7 +24,6 @@ use serde_json::json;
 use taut_io::{fall_back, spawn_unprivileged};
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::mpsc;
-use tokio::task::AbortHandle;
 use tokio::time::timeout;
 use wtransport::endpoint::IncomingSession;
 use wtransport::endpoint::endpoint_side::Server;
@@ -200,8 +199,6 @@ struct Streams {
     mailbox: Mailbox,
     told: SendStream,
     states: mpsc::Sender<Arc<[u8]>>,
-    /// Pictures that may be under way, by their channel.
-    pictures: Vec<(u8, AbortHandle)>,
 }
 
 impl Streams {
@@ -209,24 +206,7 @@ impl Streams {
         told.set_priority(2);
         let (states, waiting) = mpsc::channel(STATES);
         tokio::spawn(send_states(connection.clone(), waiting));
-        Self {
-            runtime: Handle::current(),
-            connection,
-            mailbox: mailbox.clone(),
-            told,
-            states,
-            pictures: Vec::new(),
-        }
-    }
-
-    fn picture(&mut self, channel: u8, decodes_alone: bool, message: Arc<[u8]>) {
-        self.pictures.retain(|(_, picture)| !picture.is_finished());
-        if decodes_alone {
-            self.pictures.iter().filter(|(of, _)| *of == channel).for_each(|(_, picture)| picture.abort());
-        }
-        let picture = Picture { channel, mailbox: Some(self.mailbox.clone()) };
-        let sent = self.runtime.spawn(picture.send(self.connection.clone(), message));
-        self.pictures.push((channel, sent.abort_handle()));
+        Self { runtime: Handle::current(), connection, mailbox: mailbox.clone(), told, states }
     }
 }
 
@@ -239,7 +219,10 @@ impl Carrier for Streams {
                 let in_time = async { timeout(PATIENCE.into(), told).await.ok().flatten() };
                 return self.runtime.block_on(in_time).ok_or(Closed);
             }
-            Kind::Picture { channel, decodes_alone } => self.picture(channel, decodes_alone, message),
+            Kind::Picture(channel) => {
+                let picture = send_picture(self.connection.clone(), message, self.mailbox.clone(), channel);
+                self.runtime.spawn(picture);
+            }
             // A page that is further behind lacks some, and one that is gone is heard no more.
             Kind::States => drop(self.states.try_send(message)),
             Kind::Sound => drop(self.connection.send_datagram(message)),
@@ -267,31 +250,15 @@ async fn send_states(connection: Arc<Connection>, mut waiting: mpsc::Receiver<Ar
     }
 }
 
-/// A picture on its way. Dropped before the page has it, it is taken back.
-struct Picture {
-    channel: u8,
-    /// None: the page has it.
-    mailbox: Option<Mailbox>,
-}
-
-impl Picture {
-    async fn send(mut self, connection: Arc<Connection>, message: Arc<[u8]>) {
-        let all = async {
-            let mut stream = Resets(connection.open_uni().await.ok()?.await.ok()?);
-            write(&mut stream.0, &message).await?;
-            stream.0.finish().await.ok()
-        };
-        if let Ok(Some(())) = timeout(FRESH, all).await {
-            self.mailbox = None;
-        }
-    }
-}
-
-impl Drop for Picture {
-    fn drop(&mut self) {
-        if let Some(mailbox) = &self.mailbox {
-            mailbox.taken_back(self.channel);
-        }
+/// On a stream of its own. What the page has not in time is taken back.
+async fn send_picture(connection: Arc<Connection>, message: Arc<[u8]>, mailbox: Mailbox, channel: u8) {
+    let sent = async {
+        let mut stream = Resets(connection.open_uni().await.ok()?.await.ok()?);
+        write(&mut stream.0, &message).await?;
+        stream.0.finish().await.ok()
+    };
+    if !matches!(timeout(FRESH, sent).await, Ok(Some(()))) {
+        mailbox.taken_back(channel);
     }
 }
 
