@@ -3,7 +3,7 @@
  * reached. What goes by what there: `crates/console/src/webtransport.rs`.
  */
 
-import { isHeld } from "./wire";
+import { isHeld, needsAnother } from "./wire";
 
 export interface Carrier {
   /** False: it does not go there any more. */
@@ -80,11 +80,10 @@ async function streams({ transport, control }: Way, listener: Listener, what: st
     sent.catch(() => {});
     return isOpen;
   };
-  const hear = (stream: ReadableStream<Uint8Array>): void => void each(stream, messages(listener.message)).catch(() => {});
   listener.open({ send }, what);
-  hear(control.readable);
+  each(control.readable, messages(listener.message)).catch(() => {});
   each(transport.datagrams.readable, listener.message).catch(() => {});
-  each(transport.incomingUnidirectionalStreams, hear).catch(() => {});
+  each(transport.incomingUnidirectionalStreams, inOrder(listener.message)).catch(() => {});
   await transport.closed.catch(() => {});
   isOpen = false;
   listener.close();
@@ -101,6 +100,22 @@ function behind(number: number, message: Uint8Array): Uint8Array<ArrayBuffer> {
 async function each<T>(stream: ReadableStream<T>, take: (one: T) => void): Promise<void> {
   const reader = stream.getReader();
   for (let next; !(next = await reader.read()).done; ) take(next.value);
+}
+
+/** Takes streams as they begin, and gives their messages: a picture that needs the one before it behind that, or once that is taken back. */
+function inOrder(give: (message: Uint8Array) => void): (stream: ReadableStream<Uint8Array>) => void {
+  let last = Promise.resolve();
+  return (stream) => {
+    const before = last;
+    last = new Promise((over) => {
+      const take = (message: Uint8Array): void => {
+        if (needsAnother(message)) return void before.then(() => give(message)).then(over);
+        give(message);
+        over();
+      };
+      each(stream, messages(take)).catch(() => before.then(over));
+    });
+  };
 }
 
 /** Takes the bytes of a stream as they come, and gives its messages, each behind its length there (u32). */

@@ -138,3 +138,9 @@ export function picture(bytes: Uint8Array): Picture | null {
     frame: bytes.subarray(MADE + HEADER),
   };
 }
+
+/** Is a message a picture that needs the one before it? */
+export function needsAnother(message: Uint8Array): boolean {
+  const one = message[0] === FromGateway.picture ? picture(message) : null;
+  return one !== null && !one.key && !one.recovers;
+}
