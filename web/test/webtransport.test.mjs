@@ -12,10 +12,10 @@ const has = (page) => page.evaluate(() => typeof WebTransport === "function");
 const isStraight = (page) => shows(page, "#events", /this page speaks with 127\.0\.0\.1:\d+ by WebTransport/);
 
 inEachBrowser((browser) => {
-  test("by WebTransport pictures come, keys drive the arm, a stop is acknowledged, and a gateway that is killed stops the robot", (context) =>
+  test("by WebTransport pictures come", (context) =>
     moving(
       browser(),
-      async (page, session) => {
+      async (page) => {
         if (!(await has(page))) return context.skip("this browser has no WebTransport");
         await isStraight(page);
         await page.evaluate(() => {
@@ -23,6 +23,18 @@ inEachBrowser((browser) => {
           addEventListener("picture", ({ detail }) => globalThis.numbers.push(detail.number));
         });
         await until(() => page.evaluate(() => globalThis.numbers.length >= 60), "pictures of two seconds");
+        const numbers = await page.evaluate(() => globalThis.numbers);
+        assert.ok(numbers.every((number, place) => place === 0 || number > numbers[place - 1]), `${numbers}`);
+      },
+      { robot: ["--video", "front=test"], more: ["--video", "front", ...STRAIGHT] },
+    ));
+
+  test("by WebTransport keys drive the arm, a stop is acknowledged, and a gateway that is killed stops the robot", (context) =>
+    moving(
+      browser(),
+      async (page, session) => {
+        if (!(await has(page))) return context.skip("this browser has no WebTransport");
+        await isStraight(page);
         await hold(page, "KeyW", async () => (await position(page)) > -20, "-20 mm");
         await page.keyboard.up("KeyW");
         const took = [];
@@ -46,7 +58,7 @@ inEachBrowser((browser) => {
         assert.match(line.why, /watchdog/i);
         assert.ok(line.at - from <= 2 * LEASE + WATCHDOG + 200, `${line.at - from}`);
       },
-      { robot: ["--video", "front=test"], more: ["--video", "front", ...STRAIGHT] },
+      { more: STRAIGHT },
     ));
 
   test("where WebTransport does not get through the page goes on by its WebSocket", async (context) => {

@@ -5,7 +5,7 @@
 //! | --- | --- | --- |
 //! | buttons and whatever else the page says, events, pongs | the one stream that the page opens, ahead of all others | it gets there, in order |
 //! | what is held | datagrams, each behind its number (u32); one that is behind a newer one does not count | it is said again 20 ms later, and does not wait for what was lost |
-//! | a picture | a stream of its own, reset when it is not there after [`FRESH`] | what was lost of it holds up nothing else |
+//! | a picture | a stream of its own, reset when it is not there after [`FRESH`] | what was lost of it holds up nothing but those that need it |
 //! | states | one stream | a plot lacks none, and the stop does not wait for them |
 //! | sound | datagrams | it is played in time or not at all |
 //!
