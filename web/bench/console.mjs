@@ -1,6 +1,7 @@
 // A session with a picture, from the robot's camera to the page of `taut console`.
 import { readFileSync } from "node:fs";
 import { Session, until } from "../test/session.mjs";
+import { Elsewhere } from "./elsewhere.mjs";
 import { seen } from "./figures.mjs";
 import { Glass, now } from "./framebuffer.mjs";
 import { Network } from "./network.mjs";
@@ -11,13 +12,19 @@ const cpu = ({ process: { pid } }) => {
   return 10 * (Number(fields[11]) + Number(fields[12]));
 };
 
+/** The round trip from the page to the gateway and back, ms, as the page says. */
+const gateway = async (page) => Number.parseFloat((await page.textContent("#age")).split("gateway")[1]);
+
 export async function run(settings) {
   const glass = await Glass.start();
-  const relay = (robot) => Network.start(settings, robot, glass.folder);
+  const elsewhere = settings.page ? await Elsewhere.start(settings, glass.folder) : null;
+  const relay = (robot) => Network.start(elsewhere ? {} : settings, robot, glass.folder);
+  const straight = settings.page === "webtransport" ? ["--webtransport", `${elsewhere.address}:0`] : [];
   const listen = settings.link.length > 1 ? "0.0.0.0:0" : "127.0.0.1:0";
   const policy = settings.policy ? ["--policy", settings.policy] : [];
-  const session = await Session.start({ transport: settings.transport, listen, robot: ["--video", "front=test", ...policy], console: ["--video", "front", ...policy], relay });
-  const browser = await glass.browser();
+  const session = await Session.start({ transport: settings.transport, listen, robot: ["--video", "front=test", ...policy], console: ["--video", "front", ...straight, ...policy], relay, by: elsewhere?.gateway });
+  await elsewhere?.tunnel(new URL(session.url).port);
+  const browser = await glass.browser([], elsewhere?.chromium());
   try {
     const [page] = browser.pages();
     await page.addInitScript(() => {
@@ -25,6 +32,7 @@ export async function run(settings) {
       addEventListener("picture", ({ detail }) => globalThis.pictures.push([detail.number, detail.made]));
     });
     await page.goto(session.url);
+    if (straight.length > 0) await until(async () => /by WebTransport/.test(await page.textContent("#events")), "WebTransport");
     await page.waitForSelector("#screen:visible");
     const began = now();
     await until(() => page.evaluate(() => globalThis.pictures.length > 0), "a picture", 60_000);
@@ -34,14 +42,21 @@ export async function run(settings) {
     await until(() => glass.read() !== null, "a number on the glass");
     const parts = { robot: session.robot, gateway: session.console };
     const before = Object.entries(parts).map(([name, part]) => [name, cpu(part)]);
+    const trips = [];
+    const asks = setInterval(async () => trips.push(await gateway(page)), 1000);
     const shown = await glass.watch(settings.seconds);
+    clearInterval(asks);
     const share = before.map(([name, ms]) => [name, Math.round((cpu(parts[name]) - ms) / 10 / settings.seconds)]);
-    const hop = Number.parseFloat((await page.textContent("#age")).split("gateway")[1]);
-    const made = new Map(await page.evaluate(() => globalThis.pictures));
-    return { ...seen(shown, made, session.relay.began), first_picture_ms: first, link_kbps: session.relay.rate(), gateway_ms: hop, cpu_percent: Object.fromEntries(share) };
+    const hop = await gateway(page);
+    // What the gateway's clock says is older by the way to the page when that reads it: half of the shortest round trip, which counts where the page is elsewhere.
+    const way = elsewhere ? Math.min(...trips) / 2 : 0;
+    const made = new Map((await page.evaluate(() => globalThis.pictures)).map(([number, at]) => [number, at - way]));
+    const network = elsewhere ? { page: settings.page } : { link_kbps: session.relay.rate() };
+    return { ...seen(shown, made, session.relay.began), first_picture_ms: first, ...network, gateway_ms: hop, cpu_percent: Object.fromEntries(share) };
   } finally {
     await browser.close();
     await session.end();
+    await elsewhere?.end();
     glass.end();
   }
 }

@@ -28,9 +28,9 @@ export class Glass {
   }
 
   /** A window of a page alone: nothing of the browser above it. */
-  browser(more = []) {
+  browser(more = [], executablePath = process.env.CHROMIUM ?? "/usr/bin/chromium") {
     return chromium.launchPersistentContext(join(this.folder, "profile"), {
-      executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
+      executablePath,
       headless: false,
       viewport: null,
       args: ["--no-sandbox", "--app=about:blank", "--disable-gpu", `--window-size=${WIDTH},${HEIGHT}`, "--window-position=0,0", ...more],

@@ -9,15 +9,23 @@ const KEPT = 20;
  */
 export class GatewayClock {
   private offsets: number[] = [];
+  private trips: number[] = [];
 
-  /** The gateway's clock said that, ms, and this page's says `now`. */
-  heard(gateway: number, now: number): void {
+  /** The gateway's clock said that, ms, to a ping of `pinged`, and this page's says `now`. */
+  heard(pinged: number, gateway: number, now: number): void {
     this.offsets.push(gateway - now);
-    if (this.offsets.length > KEPT) this.offsets.shift();
+    this.trips.push(now - pinged);
+    for (const list of [this.offsets, this.trips]) if (list.length > KEPT) list.shift();
   }
 
   forget(): void {
     this.offsets = [];
+    this.trips = [];
+  }
+
+  /** The shortest round trip, ms. */
+  trip(): number {
+    return Math.min(...this.trips);
   }
 
   /** A time of this page by the gateway's clock, ms; long ago while that is not known. */

@@ -1,5 +1,6 @@
 /** The operator's console: keys, gamepad and touch to the gateway, what the session tells to the eye. */
 
+import { connect, type Carrier } from "./carrier";
 import { GatewayClock } from "./clock";
 import { gamepad, Hold, KEYS } from "./hold";
 import { Panels } from "./panels";
@@ -13,6 +14,8 @@ const HEARTBEAT = 20;
 /** A picture of this age, ms, is no eye on the robot any more: what is held is let go. */
 const STALE = 300;
 const RECONNECT = 1000;
+/** The time between pictures that have room while they are under way, ms: sixty a second. */
+const PICTURE = 16;
 /** How often figures and plots are drawn, ms: the picture has its own worker. */
 const PANELS = 60;
 /** So often a stop that is not acknowledged is said again, ms. */
@@ -23,7 +26,7 @@ const AFTER_STOP = 500;
 const element = <T extends HTMLElement>(id: string): T => document.getElementById(id) as T;
 
 class Console {
-  private socket: WebSocket | null = null;
+  private carrier: Carrier | null = null;
   private inControl = false;
   /** Its person looks at another window, or nowhere. */
   private away = false;
@@ -56,28 +59,29 @@ class Console {
   }
 
   private connect(): void {
-    const token = location.hash.slice(1);
-    const socket = new WebSocket(`ws://${location.host}/session`, ["taut.console.1", token || "none"]);
-    socket.binaryType = "arraybuffer";
-    socket.onopen = () => {
-      this.socket = socket;
-      this.send(wire.ping(performance.now()));
-      if (this.stopPressedAt !== null) this.sayStop();
-    };
-    socket.onmessage = ({ data }) => this.receive(new Uint8Array(data as ArrayBuffer));
-    socket.onclose = () => {
-      const was = this.socket !== null;
-      this.socket = null;
-      this.inControl = false;
-      this.clock.forget();
-      this.release();
-      this.panels.lost(was ? "the gateway is gone" : "the gateway does not answer, or this page's address is another start's");
-      setTimeout(() => this.connect(), RECONNECT);
-    };
+    void connect(location.hash.slice(1) || "none", {
+      open: (carrier, what) => {
+        this.carrier = carrier;
+        if (what) this.panels.say(what);
+        this.send(wire.ping(performance.now()));
+        if (this.stopPressedAt !== null) this.sayStop();
+      },
+      message: (bytes) => this.receive(bytes),
+      close: () => {
+        const was = this.carrier !== null;
+        this.carrier = null;
+        this.inControl = false;
+        this.clock.forget();
+        this.release();
+        this.panels.lost(was ? "the gateway is gone" : "the gateway does not answer, or this page's address is another start's");
+        setTimeout(() => this.connect(), RECONNECT);
+      },
+    });
   }
 
-  private send(message: Uint8Array): void {
-    if (this.socket?.readyState === WebSocket.OPEN) this.socket.send(message as Uint8Array<ArrayBuffer>);
+  /** False: nothing goes to the gateway now. */
+  private send(message: Uint8Array): boolean {
+    return this.carrier?.send(message) ?? false;
   }
 
   private receive(bytes: Uint8Array): void {
@@ -98,8 +102,11 @@ class Console {
         return this.sound.receive(bytes, this.clock.here(wire.madeAt(bytes)));
       case wire.FromGateway.pong: {
         const view = new DataView(bytes.buffer);
-        this.clock.heard(view.getFloat64(9), now);
-        return this.panels.gateway(now - view.getFloat64(1));
+        const pinged = view.getFloat64(1);
+        this.clock.heard(pinged, view.getFloat64(9), now);
+        // What is acknowledged is older by a round trip.
+        this.send(wire.way(Math.min(255, Math.floor(this.clock.trip() / PICTURE))));
+        return this.panels.gateway(now - pinged);
       }
     }
   }
@@ -168,8 +175,7 @@ class Console {
   /** Until it is acknowledged: also to a gateway that is back only then. */
   private sayStop(): void {
     this.stopSaidAt = performance.now();
-    this.send(wire.button(wire.Button.stop));
-    this.panels.stopPressed(this.socket?.readyState === WebSocket.OPEN);
+    this.panels.stopPressed(this.send(wire.button(wire.Button.stop)));
   }
 
   private listen(): void {

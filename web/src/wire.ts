@@ -18,6 +18,11 @@ export function input(rate: Rate | null, made: number): Uint8Array {
   return bytes;
 }
 
+/** Says a message what is held? It is said again so soon that none has to get there. */
+export function isHeld(message: Uint8Array): boolean {
+  return message[0] === 1;
+}
+
 export function button(code: number): Uint8Array {
   return new Uint8Array([2, code]);
 }
@@ -28,6 +33,11 @@ export function choose(offer: number, place: number): Uint8Array {
 
 export function taken(channel: number): Uint8Array {
   return new Uint8Array([3, channel]);
+}
+
+/** So many pictures are under way to this page, or their acknowledgements back. */
+export function way(pictures: number): Uint8Array {
+  return new Uint8Array([7, pictures]);
 }
 
 export interface Ask {
@@ -133,4 +143,10 @@ export function picture(bytes: Uint8Array): Picture | null {
     reference: view.getUint32(MADE + 12),
     frame: bytes.subarray(MADE + HEADER),
   };
+}
+
+/** Is a message a picture that needs the one before it? */
+export function needsAnother(message: Uint8Array): boolean {
+  const one = message[0] === FromGateway.picture ? picture(message) : null;
+  return one !== null && !one.key && !one.recovers;
 }

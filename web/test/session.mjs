@@ -44,9 +44,9 @@ export class Part {
   }
 }
 
-/** Both ends of a session, over `relay` where there is one: what is made of the robot's address has an `address`, its `paths` and an `end`. */
+/** Both ends of a session, over `relay` where there is one: what is made of the robot's address has an `address`, its `paths` and an `end`. `by`: words before their commands. */
 export class Session {
-  static async start({ transport = "quic", listen: place = "127.0.0.1:0", robot = [], console: more = [], relay = null, touches = "free" } = {}) {
+  static async start({ transport = "quic", listen: place = "127.0.0.1:0", robot = [], console: more = [], relay = null, touches = "free", by = [] } = {}) {
     const session = new Session();
     session.folder = mkdtempSync(join(tmpdir(), "taut-console-"));
     const identity = (name) => {
@@ -55,13 +55,13 @@ export class Session {
     };
     const [own, peer] = [identity("robot"), identity("operator")];
     const listen = ["robot", "--listen", place, "--transport", transport, ...own.args, "--trust", peer.fingerprint, "--json", "--robot", `sim:${touches}`, "--watchdog", `${WATCHDOG}ms`];
-    session.robot = new Part([...listen, ...robot], session.folder);
+    session.robot = new Part([...listen, ...robot], session.folder, by);
     session.address = (await session.robot.line((line) => line.event === "listening")).address;
     session.relay = await relay?.(session.address);
     if (session.relay) session.address = session.relay.address;
     const paths = session.relay?.paths.flatMap((path) => ["--path", path]) ?? [];
     const connect = ["console", "--connect", session.address, "--transport", transport, ...peer.args, "--robot-id", own.fingerprint, "--json", "--port", "0"];
-    session.console = new Part([...connect, ...paths, ...more], session.folder);
+    session.console = new Part([...connect, ...paths, ...more], session.folder, by);
     session.url = (await session.console.line((line) => line.event === "console")).url;
     await session.console.line((line) => line.event === "connected");
     return session;

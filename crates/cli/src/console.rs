@@ -2,13 +2,14 @@
 
 use std::fs::File;
 use std::io::{Write, stdin};
+use std::net::SocketAddrV4;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
 
 use clap::Args;
-use taut_console::{Choice, Console, ConsoleConfig, INPUT_LEASE, Model, Offer};
+use taut_console::{Choice, Console, ConsoleConfig, INPUT_LEASE, Listening, Model, Offer};
 use taut_core::Duration;
 use taut_io::device::Buttons;
 use taut_io::spawn_unprivileged;
@@ -34,6 +35,10 @@ pub(crate) struct Arguments {
     /// whose name ends with measured_js; those that move by themselves, in the file's order
     #[arg(long, value_name = "FILE.urdf", requires = "channels")]
     model: Option<PathBuf>,
+    /// Where the page's browser is elsewhere, behind a tunnel to that port: it speaks with this address, UDP, by WebTransport, and nothing waits for a packet that
+    /// was lost of something else. The address is this host's as that browser reaches it; port 0: one that is free
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    webtransport: Option<SocketAddrV4>,
     /// A network that whoever started this offers the page; the first one is in use. What it chooses, and the number of that, goes to standard
     /// input, which is a socket then
     #[arg(long, hide = true, value_name = "NAME")]
@@ -75,6 +80,17 @@ fn shown(urdf: &Path, operator: &operator::Arguments) -> Result<Model, String> {
     Ok(Model { urdf: text, joints, told })
 }
 
+#[cfg(feature = "webtransport")]
+fn elsewhere(pages: Listening, address: SocketAddrV4) -> Result<Listening, String> {
+    pages.with_webtransport(address).map_err(|error| format!("--webtransport {address}: {error}"))
+}
+
+#[cfg(not(feature = "webtransport"))]
+fn elsewhere(_: Listening, _: SocketAddrV4) -> Result<Listening, String> {
+    Err("--webtransport: this taut is built without it; with it by --features webtransport, and as a package"
+        .to_owned())
+}
+
 pub(crate) fn console(arguments: &Arguments) -> Ended {
     arguments.operator.check_steered()?;
     let pictures = arguments.operator.pictures()?;
@@ -104,6 +120,10 @@ pub(crate) fn console(arguments: &Arguments) -> Ended {
     let buttons = Buttons::default();
     let (console, pages) = Console::listen(config, buttons.clone())
         .map_err(|error| format!("--port {}: {error}; --port 0 takes one that is free", arguments.port))?;
+    let pages = match arguments.webtransport {
+        Some(address) => elsewhere(pages, address)?,
+        None => pages,
+    };
     let steered = Steered {
         device: Box::new(console.device(arguments.operator.priority())),
         buttons,

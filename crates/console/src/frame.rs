@@ -1,4 +1,5 @@
-//! The bytes between page and gateway: one WebSocket message each, numbers big-endian.
+//! The bytes between page and gateway, numbers big-endian: one message of a WebSocket or datagram each; on a stream of WebTransport each stands behind
+//! its length (u32).
 //!
 //! | first byte, from the page | then |
 //! | --- | --- |
@@ -7,6 +8,7 @@
 //! | 3 taken | number of the picture channel (u8): a picture was decoded or dropped, the next may come |
 //! | 4 ask | number of the picture channel (u8), then what goes to the encoder |
 //! | 6 choose | number of the offer (u8), and of what is chosen of it (u8) |
+//! | 7 way | pictures that are under way there and back meanwhile (u8): so many more may come before one is taken |
 //! | 5 ping | up to 16 bytes, which come back |
 //!
 //! | first byte, to the page | then |
@@ -56,6 +58,8 @@ pub enum FromPage {
     Ask(u8, Vec<u8>),
     /// Of this offer, this one.
     Choose(u8, u8),
+    /// So many pictures are under way meanwhile.
+    Way(u8),
     /// To be sent back.
     Ping(Vec<u8>),
 }
@@ -89,6 +93,7 @@ impl FromPage {
             (3, [channel]) => Self::Taken(*channel),
             (4, [channel, ask @ ..]) if ask.len() <= LONGEST => Self::Ask(*channel, ask.to_vec()),
             (6, [offer, place]) => Self::Choose(*offer, *place),
+            (7, [pictures]) => Self::Way(*pictures),
             (5, bytes) if bytes.len() == 8 => Self::Ping(bytes.to_vec()),
             _ => return None,
         })
@@ -139,6 +144,30 @@ pub fn joints(payload: &[u8]) -> Option<Arc<[u8]>> {
         message.extend(angle.to_be_bytes());
     }
     Some(message.into())
+}
+
+/// A message to a page, for whoever carries it.
+#[cfg(feature = "webtransport")]
+pub(crate) enum Kind {
+    /// It has to get there: an event, a pong.
+    Told,
+    States,
+    /// Of the channel at that place.
+    Picture(u8),
+    /// Sound, joints: what is late is worth nothing.
+    Passing,
+}
+
+#[cfg(feature = "webtransport")]
+impl Kind {
+    pub(crate) fn of(message: &[u8]) -> Self {
+        match message {
+            [2, ..] => Self::States,
+            [3, channel, ..] => Self::Picture(*channel),
+            [4 | 6, ..] => Self::Passing,
+            _ => Self::Told,
+        }
+    }
 }
 
 /// The answer to a ping.
@@ -208,6 +237,7 @@ mod tests {
         assert_eq!(FromPage::parse(&[2, 2]), Some(FromPage::Resume));
         assert_eq!(FromPage::parse(&[4, 1, 7, 8]), Some(FromPage::Ask(1, vec![7, 8])));
         assert_eq!(FromPage::parse(&[6, 1, 2]), Some(FromPage::Choose(1, 2)));
+        assert_eq!(FromPage::parse(&[7, 2]), Some(FromPage::Way(2)));
         assert_eq!(FromPage::parse(&[5; 9]), Some(FromPage::Ping(vec![5; 8])));
         for none in [&[][..], &[2], &[2, 4], &[2, 0, 0], &[6, 1], &[9], &[5; 10]] {
             assert_eq!(FromPage::parse(none), None);

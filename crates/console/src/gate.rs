@@ -82,8 +82,7 @@ impl Gate {
             // Of two, nobody knows which one counts.
             found.next().filter(|_| found.next().is_none()).map(|(_, value)| *value)
         };
-        let own = ["localhost", "127.0.0.1"].map(|name| format!("{name}:{}", self.port));
-        let host = field("host").filter(|host| own.iter().any(|name| name == host)).ok_or(Refused::Host)?;
+        let host = field("host").filter(|host| self.is_own(host)).ok_or(Refused::Host)?;
         let origin = field("origin");
         if origin.is_some_and(|origin| origin.strip_prefix("http://") != Some(host)) {
             return Err(Refused::Origin);
@@ -91,20 +90,33 @@ impl Gate {
         if path != "/session" {
             return Ok(Asked::File(path.to_owned()));
         }
-        if origin.is_none() {
-            return Err(Refused::Origin);
-        }
         let (Some(key), Some("13"), Some(protocols)) =
             (field("sec-websocket-key"), field("sec-websocket-version"), field("sec-websocket-protocol"))
         else {
             return Err(Refused::Malformed);
         };
         match protocols.split(',').map(str::trim).collect::<Vec<_>>()[..] {
-            [PROTOCOL, token] if is_same(token.as_bytes(), self.token.as_bytes()) => {
-                Ok(Asked::Session(key.to_owned()))
-            }
+            [PROTOCOL, token] => self.admit(origin, token).map(|()| Asked::Session(key.to_owned())),
             _ => Err(Refused::Token),
         }
+    }
+
+    /// Whoever asks to speak with the session, over whatever carries that, is a page that was served here, and knows the token.
+    ///
+    /// # Errors
+    /// When it is not.
+    pub fn admit(&self, origin: Option<&str>, token: &str) -> Result<(), Refused> {
+        if !origin.and_then(|origin| origin.strip_prefix("http://")).is_some_and(|host| self.is_own(host)) {
+            return Err(Refused::Origin);
+        }
+        if !is_same(token.as_bytes(), self.token.as_bytes()) {
+            return Err(Refused::Token);
+        }
+        Ok(())
+    }
+
+    fn is_own(&self, host: &str) -> bool {
+        ["localhost", "127.0.0.1"].iter().any(|name| host == format!("{name}:{}", self.port))
     }
 }
 
@@ -140,6 +152,24 @@ mod tests {
         assert_eq!(session("127.0.0.1:4480", own, &token), Err(Refused::Origin), "of another name");
         for token in ["", "0", &token.to_uppercase(), &format!("{:032x}", 0xac)] {
             assert_eq!(session("localhost:4480", own, token), Err(Refused::Token), "{token}");
+        }
+    }
+
+    #[test]
+    fn a_page_that_is_spoken_with_elsewhere_is_one_that_was_served_here() {
+        let (gate, token) = (Gate::new(4480, 0xab), format!("{:032x}", 0xab));
+        for own in ["http://localhost:4480", "http://127.0.0.1:4480"] {
+            assert_eq!(gate.admit(Some(own), &token), Ok(()));
+            assert_eq!(gate.admit(Some(own), ""), Err(Refused::Token));
+        }
+        for other in [
+            None,
+            Some("null"),
+            Some("https://localhost:4480"),
+            Some("http://localhost"),
+            Some("http://192.0.2.7:4480"),
+        ] {
+            assert_eq!(gate.admit(other, &token), Err(Refused::Origin), "{other:?}");
         }
     }
 

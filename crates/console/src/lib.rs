@@ -1,6 +1,7 @@
 //! The operator's console in a browser.
 //!
-//! A gateway beside the operator's session serves a page on loopback and speaks with it over a WebSocket. The page says how fast to move while
+//! A gateway beside the operator's session serves a page on loopback and speaks with it over a WebSocket, or by WebTransport where the browser is
+//! elsewhere (feature `webtransport`). The page says how fast to move while
 //! something is held; [`Console::device`] makes that into states at the session's rate. The page shows what the session tells, what the robot
 //! feels and its pictures.
 //!
@@ -10,6 +11,7 @@
 //! | what a page holds counts for the input lease after it said so last, and never again before it was let go | [`seat`] |
 //! | who is served: requests for this host by its own page, with the token of this start | [`gate`] |
 //! | the bytes between page and gateway | [`frame`] |
+//! | what a page is, whatever carries its messages | `page` |
 //! | at most six pictures wait for a page, sound at most 80 ms, and both are counted when they do not get there | [`outbox`] |
 //!
 //! When the page in control is gone, hidden or hung, its device gives no more samples: the robot's watchdog stops the robot, and only a person
@@ -20,11 +22,16 @@ mod device;
 pub mod frame;
 pub mod gate;
 pub mod outbox;
+mod page;
 pub mod seat;
 mod serve;
+#[cfg(feature = "webtransport")]
+mod webtransport;
 
 use std::collections::BTreeMap;
 use std::io;
+#[cfg(feature = "webtransport")]
+use std::net::SocketAddrV4;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -115,20 +122,46 @@ pub struct ConsoleConfig {
 pub struct Console(Arc<Shared>);
 
 /// Where pages knock: [served](Listening::serve) once the session is there.
-#[derive(Debug)]
 pub struct Listening {
     listener: TcpListener,
+    elsewhere: Option<Elsewhere>,
     console: Console,
 }
 
+/// Another place than the page's own where it may speak with the session.
+struct Elsewhere {
+    /// What the page is told of it, JSON.
+    about: String,
+    /// What its policy has to let it connect to.
+    origin: String,
+    serve: Box<dyn FnOnce(Arc<Shared>) -> io::Result<()> + Send>,
+}
+
 impl Listening {
+    /// Pages may speak with the session at this address, too, by WebTransport: those whose browser is elsewhere, and which are served through a
+    /// tunnel. They are told the address, and the hash of a certificate of this start. Port 0: one that is free.
+    ///
+    /// # Errors
+    /// When it is no address that a browser could connect to, or is taken.
+    #[cfg(feature = "webtransport")]
+    pub fn with_webtransport(mut self, address: SocketAddrV4) -> io::Result<Self> {
+        self.elsewhere = Some(webtransport::listen(address)?);
+        Ok(self)
+    }
+
     /// Serves pages, on threads of its own. Those that read from pages which know the token outrank the calling one, which is to be the session's: a stop does not
     /// wait for it. Those that serve anybody else have no priority.
     ///
     /// # Errors
     /// When the system has no thread left.
     pub fn serve(self) -> io::Result<()> {
-        serve::start(self.listener, self.console.0)
+        serve::start(self.listener, self.elsewhere, self.console.0)
+    }
+}
+
+impl std::fmt::Debug for Listening {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Listening").field("listener", &self.listener).finish_non_exhaustive()
     }
 }
 
@@ -193,7 +226,7 @@ impl Console {
             state: Mutex::new(state),
         });
         let console = Self(shared);
-        Ok((console.clone(), Listening { listener, console }))
+        Ok((console.clone(), Listening { listener, elsewhere: None, console }))
     }
 
     /// Where the page is, with its token.

@@ -8,6 +8,8 @@ use crate::frame::STATE;
 
 /// Pictures of a channel that a page has and has not taken yet, at most.
 pub const CREDIT: u8 = 2;
+/// And that are under way to it, or their acknowledgements back, at most: of 30 a second a quarter of a second's.
+pub const WAY: u8 = 8;
 /// Pictures of a channel that wait at most, besides: a fifth of a second of 30 a second, which a page that was held up decodes in 30 ms. To drop one that others
 /// need costs more: a round trip and a recovering picture.
 pub const PICTURES: usize = 6;
@@ -45,6 +47,7 @@ pub struct Outbox {
     sound_dropped: u64,
     pictures: BTreeMap<u8, Waiting>,
     joints: Option<Arc<[u8]>>,
+    way: u8,
     closed: bool,
 }
 
@@ -119,7 +122,20 @@ impl Outbox {
         }
     }
 
-    /// Pictures that made way, of all channels.
+    /// So many pictures of a channel are under way meanwhile: the page is elsewhere.
+    pub fn way(&mut self, pictures: u8) {
+        self.way = pictures.min(WAY);
+    }
+
+    /// A picture of this channel was taken back on its way, and is counted: the page will never take it.
+    pub fn taken_back(&mut self, channel: u8) {
+        self.taken(channel);
+        if let Some(waiting) = self.pictures.get_mut(&channel) {
+            waiting.dropped += 1;
+        }
+    }
+
+    /// Pictures that made way or were taken back, of all channels.
     pub fn dropped(&self) -> u64 {
         self.pictures.values().map(|waiting| waiting.dropped).sum()
     }
@@ -140,7 +156,7 @@ impl Outbox {
         if let Some(first) = self.events.pop_front().or_else(|| self.sound.pop_front()) {
             return Ok(Some(first));
         }
-        let mut open = self.pictures.values_mut().filter(|waiting| waiting.shown < CREDIT);
+        let mut open = self.pictures.values_mut().filter(|waiting| waiting.shown < CREDIT + self.way);
         let picture = open.find_map(|waiting| {
             let first = waiting.pictures.pop_front()?;
             waiting.shown += 1;
@@ -199,6 +215,16 @@ impl Mailbox {
     /// As [`Outbox::taken`].
     pub fn taken(&self, channel: u8) {
         self.change(|outbox| outbox.taken(channel));
+    }
+
+    /// As [`Outbox::way`].
+    pub fn way(&self, pictures: u8) {
+        self.change(|outbox| outbox.way(pictures));
+    }
+
+    /// As [`Outbox::taken_back`].
+    pub fn taken_back(&self, channel: u8) {
+        self.change(|outbox| outbox.taken_back(channel));
     }
 
     /// As [`Outbox::close`].
@@ -263,6 +289,23 @@ mod tests {
         outbox.picture(0, message(5), true);
         outbox.taken(0);
         assert_eq!((outbox.poll(), outbox.dropped()), (Ok(Some(message(5))), 2));
+        // One that will not get there leaves its room.
+        outbox.picture(0, message(6), false);
+        assert_eq!(outbox.poll(), Ok(None));
+        outbox.taken_back(0);
+        assert_eq!((outbox.poll(), outbox.dropped()), (Ok(Some(message(6))), 3));
+    }
+
+    #[test]
+    fn a_page_that_is_elsewhere_has_more_under_way_and_no_more_than_there_may_be() {
+        for (way, sent) in [(0, 2), (3, 5), (255, CREDIT + WAY)] {
+            let mut outbox = Outbox::default();
+            outbox.way(way);
+            for number in 0..20 {
+                outbox.picture(0, message(number), true);
+                assert_eq!(outbox.poll().unwrap().is_some(), number < sent, "{way}");
+            }
+        }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The threads of pages: one that reads and one that writes, each.
+//! The threads of pages: one that reads and one that writes, each, and what pages are served; WebSockets.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -18,16 +18,15 @@ use tungstenite::protocol::{Message, Role, WebSocket, WebSocketConfig};
 use crate::assets::asset;
 use crate::frame::{self, FromPage};
 use crate::gate::{Asked, PROTOCOL, REQUEST};
-use crate::outbox::{Due, Mailbox};
+use crate::outbox::{Closed, Due, Mailbox};
+use crate::page::{Carrier, Conversation, write_to};
 use crate::seat::PageId;
-use crate::{Choice, Offer, PAGES, Shared};
+use crate::{Choice, Elsewhere, Offer, PAGES, Shared};
 
 /// Whoever asks has so long for a request, and to read each part of an answer.
-const PATIENCE: Duration = Duration::from_secs(1);
-/// How often states go to pages.
-const STATES: Duration = Duration::from_millis(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(1);
 /// Connections at most that fetch files, or are not known to be pages yet: pages have their own places.
-const CONNECTIONS: usize = 16;
+pub(crate) const CONNECTIONS: usize = 16;
 /// A page that looks on has a key picture so seldom, at most: it costs the others their rate.
 const KEYS: Duration = Duration::from_secs(1);
 
@@ -39,7 +38,15 @@ struct Page {
 
 /// Serves pages. What reads from those that know the token outranks the calling thread, which is the session's, for a stop may come from there: the thread that starts
 /// these asks for that, while the session may, and they inherit it. Whoever else connects is any program of this host, and is served as any other is.
-pub(crate) fn start(listener: TcpListener, shared: Arc<Shared>) -> io::Result<()> {
+pub(crate) fn start(
+    listener: TcpListener,
+    elsewhere: Option<Elsewhere>,
+    shared: Arc<Shared>,
+) -> io::Result<()> {
+    let site = Arc::new(Site::new(elsewhere.as_ref()));
+    if let Some(Elsewhere { serve, .. }) = elsewhere {
+        serve(shared.clone())?;
+    }
     let (known, pages) = sync_channel::<Page>(PAGES);
     let at_pages = shared.clone();
     let begin = move || {
@@ -57,9 +64,9 @@ pub(crate) fn start(listener: TcpListener, shared: Arc<Shared>) -> io::Result<()
             if open.load(Ordering::Relaxed) == CONNECTIONS {
                 continue;
             }
-            let (shared, known, one) = (shared.clone(), known.clone(), Open::new(&open));
+            let (shared, site, known, one) = (shared.clone(), site.clone(), known.clone(), Open::new(&open));
             let serve = move || {
-                if let Ok(Some(page)) = serve(stream, &shared) {
+                if let Ok(Some(page)) = serve(stream, &shared, &site) {
                     let _ = known.try_send(page); // Of more than there may be at a time the last is closed.
                 }
                 drop(one);
@@ -71,10 +78,10 @@ pub(crate) fn start(listener: TcpListener, shared: Arc<Shared>) -> io::Result<()
 }
 
 /// Counts a connection while it is there.
-struct Open(Arc<AtomicUsize>);
+pub(crate) struct Open(Arc<AtomicUsize>);
 
 impl Open {
-    fn new(count: &Arc<AtomicUsize>) -> Self {
+    pub(crate) fn new(count: &Arc<AtomicUsize>) -> Self {
         count.fetch_add(1, Ordering::Relaxed);
         Self(count.clone())
     }
@@ -86,8 +93,39 @@ impl Drop for Open {
     }
 }
 
+/// What is served of a console besides its files.
+struct Site {
+    /// Where else a page may speak with it, JSON: `null` or [`Elsewhere::about`].
+    elsewhere: String,
+    /// A page can load and reach nothing but what is served here, and nobody can put it into a page of their own.
+    policy: String,
+}
+
+impl Site {
+    fn new(elsewhere: Option<&Elsewhere>) -> Self {
+        let (about, origin) =
+            elsewhere.map_or(("null", ""), |elsewhere| (&elsewhere.about, &elsewhere.origin));
+        let policy = format!(
+            "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self' {origin}; worker-src 'self'; \
+             img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+        );
+        Self { elsewhere: about.to_owned(), policy }
+    }
+
+    fn answer(&self, stream: &mut TcpStream, status: &str, kind: &str, body: &[u8]) -> io::Result<()> {
+        let (policy, length) = (&self.policy, body.len());
+        let head = format!(
+            "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nContent-Security-Policy: {policy}\r\n\
+             X-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\nCross-Origin-Opener-Policy: same-origin\r\n\
+             Cross-Origin-Embedder-Policy: require-corp\r\nCross-Origin-Resource-Policy: same-origin\r\n\
+             Cache-Control: no-store\r\nConnection: close\r\n\r\n"
+        );
+        stream.write_all(&[head.as_bytes(), body].concat())
+    }
+}
+
 /// Answers what is asked. `Some`: a page asks, and is to be spoken with.
-fn serve(mut stream: TcpStream, shared: &Shared) -> io::Result<Option<Page>> {
+fn serve(mut stream: TcpStream, shared: &Shared, site: &Site) -> io::Result<Option<Page>> {
     stream.set_nodelay(true)?;
     stream.set_write_timeout(Some(PATIENCE.into()))?;
     let (head, rest) = read_head(&mut stream)?;
@@ -102,13 +140,16 @@ fn serve(mut stream: TcpStream, shared: &Shared) -> io::Result<Option<Page>> {
             stream.set_read_timeout(None)?;
             return Ok(Some(Page { stream, rest }));
         }
+        Ok(Asked::File(path)) if path == "/elsewhere" => {
+            site.answer(&mut stream, "200 OK", "application/json", site.elsewhere.as_bytes())?;
+        }
         Ok(Asked::File(path)) => match asset(&path) {
-            Some((kind, body)) => answer(&mut stream, "200 OK", kind, body)?,
-            None => answer(&mut stream, "404 Not Found", "text/plain", b"there is no such file\n")?,
+            Some((kind, body)) => site.answer(&mut stream, "200 OK", kind, body)?,
+            None => site.answer(&mut stream, "404 Not Found", "text/plain", b"there is no such file\n")?,
         },
         Err(refused) => {
             let (status, why) = refused.answer();
-            answer(&mut stream, status, "text/plain", format!("{why}\n").as_bytes())?;
+            site.answer(&mut stream, status, "text/plain", format!("{why}\n").as_bytes())?;
         }
     }
     Ok(None)
@@ -135,21 +176,6 @@ fn read_head(stream: &mut TcpStream) -> io::Result<(String, Vec<u8>)> {
             count => bytes.extend_from_slice(&more[..count]),
         }
     }
-}
-
-/// A page can load and reach nothing but what is served here, and nobody can put it into a page of their own.
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; worker-src 'self'; img-src 'self' data:; \
-                      base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
-
-fn answer(stream: &mut TcpStream, status: &str, kind: &str, body: &[u8]) -> io::Result<()> {
-    let head = format!(
-        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nContent-Security-Policy: {POLICY}\r\n\
-         X-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\nCross-Origin-Opener-Policy: same-origin\r\n\
-         Cross-Origin-Embedder-Policy: require-corp\r\nCross-Origin-Resource-Policy: same-origin\r\n\
-         Cache-Control: no-store\r\nConnection: close\r\n\r\n",
-        body.len()
-    );
-    stream.write_all(&[head.as_bytes(), body].concat())
 }
 
 /// What is read from a connection. Another thread writes to it, also what the protocol itself answers, whole frames at a time: a page that takes
@@ -186,51 +212,35 @@ fn converse(stream: TcpStream, rest: Vec<u8>, shared: &Arc<Shared>) -> io::Resul
     let sent = mailbox.clone();
     // Pictures go behind the session.
     spawn_unprivileged("taut to page", fall_back, move || write_to(writing, &sent))?;
-    if let Some(page) = shared.enter(&mailbox) {
+    if let Some(page) = Conversation::enter(shared, &mailbox) {
         // Whatever ends it, also a message that is none.
         while let Ok(message) = reading.read() {
             match message {
-                Message::Binary(bytes) => match FromPage::parse(&bytes) {
-                    Some(said) => shared.take(page, &mailbox, said),
-                    None => break,
-                },
-                Message::Close(_) | Message::Text(_) => break,
+                Message::Binary(bytes) if page.says(&bytes).is_ok() => {}
                 Message::Ping(_) | Message::Pong(_) | Message::Frame(_) => {}
+                Message::Binary(_) | Message::Close(_) | Message::Text(_) => break,
             }
         }
-        shared.leave(page);
     }
     mailbox.close();
     stream.shutdown(Shutdown::Both)
 }
 
-fn write_to(mut page: WebSocket<TcpStream>, mailbox: &Mailbox) {
-    let mut states = Clock::since_boot();
-    loop {
-        // Whatever else goes, states do once in a while.
-        let now = Clock::since_boot();
-        let left = states.saturating_since(now);
-        if left.is_zero() {
-            states = now + STATES;
-        }
-        let Ok(Due { answers, message }) = mailbox.wait(left.into()) else { break };
+impl Carrier for WebSocket<TcpStream> {
+    fn carry(&mut self, Due { answers, message }: Due) -> Result<(), Closed> {
         // What was sent before is written: no frame is in between.
-        if page.get_mut().write_all(&answers).is_err() {
-            break;
-        }
-        if let Some(message) = message
-            && page.send(Message::binary(message.to_vec())).is_err()
-        {
-            break;
-        }
+        self.get_mut().write_all(&answers).map_err(|_| Closed)?;
+        message.map_or(Ok(()), |message| self.send(Message::binary(message.to_vec()))).map_err(|_| Closed)
     }
-    // Its reader ends by that.
-    let _ = page.get_ref().shutdown(Shutdown::Both);
+    fn close(&mut self) {
+        // Its reader ends by that.
+        let _ = self.get_ref().shutdown(Shutdown::Both);
+    }
 }
 
 impl Shared {
     /// A page comes. `None`: there are too many.
-    fn enter(&self, mailbox: &Mailbox) -> Option<PageId> {
+    pub(crate) fn enter(&self, mailbox: &Mailbox) -> Option<PageId> {
         let mut state = self.lock();
         if state.pages.len() == PAGES {
             return None;
@@ -245,7 +255,7 @@ impl Shared {
         Some(page)
     }
 
-    fn leave(&self, page: PageId) {
+    pub(crate) fn leave(&self, page: PageId) {
         let mut state = self.lock();
         state.pages.remove(&page);
         let sat = state.seat.leave(page);
@@ -270,7 +280,7 @@ impl Shared {
         }
     }
 
-    fn take(&self, page: PageId, mailbox: &Mailbox, said: FromPage) {
+    pub(crate) fn take(&self, page: PageId, mailbox: &Mailbox, said: FromPage) {
         match said {
             FromPage::Stop => {
                 // First of all.
@@ -285,6 +295,7 @@ impl Shared {
                 self.tell_seat();
             }
             FromPage::Taken(channel) => mailbox.taken(channel),
+            FromPage::Way(pictures) => mailbox.way(pictures),
             FromPage::Ask(channel, ask) => self.ask(Clock::since_boot(), page, channel, ask),
             FromPage::Choose(offer, place) => self.choose(page, offer.into(), place.into()),
             FromPage::Ping(bytes) => {

@@ -1,0 +1,98 @@
+// The console by WebTransport, in each browser: the same page drives the same robot.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { inEachBrowser } from "./browsers.mjs";
+import { ATTEMPTS, hold, moving, open, position, shows } from "./page.mjs";
+import { Session, WATCHDOG, until } from "./session.mjs";
+
+const LEASE = 120;
+const STRAIGHT = ["--webtransport", "127.0.0.1:0"];
+
+const has = (page) => page.evaluate(() => typeof WebTransport === "function");
+const isStraight = (page) => shows(page, "#events", /this page speaks with 127\.0\.0\.1:\d+ by WebTransport/);
+
+inEachBrowser((browser) => {
+  test("by WebTransport pictures come", (context) =>
+    moving(
+      browser(),
+      async (page) => {
+        if (!(await has(page))) return context.skip("this browser has no WebTransport");
+        await isStraight(page);
+        await page.evaluate(() => {
+          globalThis.numbers = [];
+          addEventListener("picture", ({ detail }) => globalThis.numbers.push(detail.number));
+        });
+        await until(() => page.evaluate(() => globalThis.numbers.length >= 60), "pictures of two seconds");
+        const numbers = await page.evaluate(() => globalThis.numbers);
+        assert.ok(numbers.every((number, place) => place === 0 || number > numbers[place - 1]), `${numbers}`);
+      },
+      { robot: ["--video", "front=test"], more: ["--video", "front", ...STRAIGHT] },
+    ));
+
+  test("by WebTransport keys drive the arm, a stop is acknowledged, and a gateway that is killed stops the robot", (context) =>
+    moving(
+      browser(),
+      async (page, session) => {
+        if (!(await has(page))) return context.skip("this browser has no WebTransport");
+        await isStraight(page);
+        await hold(page, "KeyW", async () => (await position(page)) > -20, "-20 mm");
+        await page.keyboard.up("KeyW");
+        const took = [];
+        for (let attempt = 0; attempt < 3 * ATTEMPTS; attempt++) {
+          const from = performance.now();
+          await page.keyboard.press("Space");
+          await session.console.line((line) => line.event === "emergency_stopped", from);
+          await shows(page, "#acknowledged", /^robot acknowledged in \d+ ms/);
+          await shows(page, "#standing", /^STOPPED/);
+          took.push(Number((await page.textContent("#acknowledged")).match(/\d+/)[0]));
+          await page.keyboard.press("KeyC");
+          await shows(page, "#standing", /^PAUSED/);
+        }
+        console.log(`stop acknowledged in ${took.join(", ")} ms by WebTransport`);
+        took.sort((a, b) => a - b);
+        assert.ok(took[7] <= 20 && took[12] <= 100, `${took}`);
+        await hold(page, "KeyS", async () => (await position(page)) < -30, "-30 mm");
+        const from = performance.now();
+        session.console.process.kill("SIGKILL");
+        const line = await session.robot.line((line) => line.event === "stopped", from);
+        assert.match(line.why, /watchdog/i);
+        assert.ok(line.at - from <= 2 * LEASE + WATCHDOG + 200, `${line.at - from}`);
+      },
+      { more: STRAIGHT },
+    ));
+
+  test("where WebTransport does not get through the page goes on by its WebSocket", async (context) => {
+    const session = await Session.start({ console: STRAIGHT });
+    try {
+      const page = await browser().page();
+      // Another start's certificate.
+      await page.route("**/elsewhere", async (route) => {
+        const told = await (await route.fetch()).json();
+        await route.fulfill({ json: { ...told, certificate_sha256: told.certificate_sha256.map((byte) => byte ^ 1) } });
+      });
+      await page.goto(session.url);
+      if (!(await has(page))) return context.skip("this browser has no WebTransport");
+      await shows(page, "#events", /does not get through: this page speaks with the gateway by a WebSocket/);
+      await shows(page, "#seat", /^in control/);
+      assert.deepEqual(page.errors, []);
+      await page.close();
+    } finally {
+      await session.end();
+    }
+  });
+
+  test("a page that knows another start's token is let in by neither", async () => {
+    const session = await Session.start({ console: STRAIGHT });
+    try {
+      const page = await browser().page();
+      await page.goto(session.url.replace(/#.*/, `#${"0".repeat(32)}`));
+      await shows(page, "#seat", /this page's address is another start's/);
+      await page.close();
+      const viewer = await open(browser(), session);
+      await shows(viewer, "#seat", /^in control/);
+      await viewer.close();
+    } finally {
+      await session.end();
+    }
+  });
+});
