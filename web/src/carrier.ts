@@ -3,11 +3,13 @@
  * reached. What goes by what there: `crates/console/src/webtransport.rs`.
  */
 
-import { isHeld, needsAnother } from "./wire";
+import { isHeld, isStopped, needsAnother } from "./wire";
 
 export interface Carrier {
   /** False: it does not go there any more. */
   send(message: Uint8Array): boolean;
+  /** Sends a stop that is not acknowledged by whatever other way there is. */
+  sendStopAside(message: Uint8Array): void;
 }
 
 /** `open`: messages get there now. `close`: none do any more, or none did; nothing is told after that. */
@@ -34,18 +36,23 @@ export async function connect(token: string, listener: Listener): Promise<void> 
   const { host } = new URL(elsewhere.url);
   const way = await reach(elsewhere, token).catch(() => null);
   if (!way) return socket(token, listener, `WebTransport to ${host} does not get through: this page speaks with the gateway by a WebSocket`);
-  return streams(way, listener, `this page speaks with ${host} by WebTransport`);
+  return streams(way, token, listener, `this page speaks with ${host} by WebTransport`);
+}
+
+function webSocket(token: string): WebSocket {
+  const socket = new WebSocket(`ws://${location.host}/session`, ["taut.console.1", token]);
+  socket.binaryType = "arraybuffer";
+  return socket;
 }
 
 function socket(token: string, listener: Listener, what: string | null): void {
-  const socket = new WebSocket(`ws://${location.host}/session`, ["taut.console.1", token]);
-  socket.binaryType = "arraybuffer";
+  const socket = webSocket(token);
   const send = (message: Uint8Array): boolean => {
     if (socket.readyState !== WebSocket.OPEN) return false;
     socket.send(message as Uint8Array<ArrayBuffer>);
     return true;
   };
-  socket.onopen = () => listener.open({ send }, what);
+  socket.onopen = () => listener.open({ send, sendStopAside: () => {} }, what);
   socket.onmessage = ({ data }) => listener.message(new Uint8Array(data as ArrayBuffer));
   socket.onclose = () => listener.close();
 }
@@ -70,7 +77,7 @@ async function reach({ url, certificate_sha256 }: Elsewhere, token: string): Pro
   }
 }
 
-async function streams({ transport, control }: Way, listener: Listener, what: string): Promise<void> {
+async function streams({ transport, control }: Way, token: string, listener: Listener, what: string): Promise<void> {
   const [said, held] = [control.writable.getWriter(), transport.datagrams.writable.getWriter()];
   transport.datagrams.outgoingMaxAge = OLD;
   let [number, isOpen] = [0, true];
@@ -80,13 +87,34 @@ async function streams({ transport, control }: Way, listener: Listener, what: st
     sent.catch(() => {});
     return isOpen;
   };
-  listener.open({ send }, what);
+  listener.open({ send, sendStopAside: aside(token, listener.message) }, what);
   each(control.readable, messages(listener.message)).catch(() => {});
   each(transport.datagrams.readable, listener.message).catch(() => {});
   each(transport.incomingUnidirectionalStreams, inOrder(listener.message)).catch(() => {});
   await transport.closed.catch(() => {});
   isOpen = false;
   listener.close();
+}
+
+/**
+ * By a WebSocket for that alone, where this page is from: a way that died without a word is noticed after seconds only. To the gateway that is another page,
+ * and of what it tells there the stop alone is news here.
+ */
+function aside(token: string, stopped: (message: Uint8Array) => void): (message: Uint8Array) => void {
+  let other: WebSocket | null = null;
+  return (message) => {
+    if (other && other.readyState < WebSocket.CLOSING) return;
+    const socket = (other = webSocket(token));
+    const over = setTimeout(() => socket.close(), PATIENCE);
+    socket.onopen = () => socket.send(message as Uint8Array<ArrayBuffer>);
+    socket.onclose = () => clearTimeout(over);
+    socket.onmessage = ({ data }) => {
+      const bytes = new Uint8Array(data as ArrayBuffer);
+      if (!isStopped(bytes)) return;
+      stopped(bytes);
+      socket.close();
+    };
+  };
 }
 
 /** A message behind a number (u32). */

@@ -20,6 +20,8 @@ const PICTURE = 16;
 const PANELS = 60;
 /** So often a stop that is not acknowledged is said again, ms. */
 const STOP_AGAIN = 100;
+/** And by another way, if there is one, ms. */
+const STOP_ASIDE = 300;
 /** So long after a stop a click is no reset and no resume, ms: it may be the key that pressed the stop. */
 const AFTER_STOP = 500;
 
@@ -175,7 +177,9 @@ class Console {
   /** Until it is acknowledged: also to a gateway that is back only then. */
   private sayStop(): void {
     this.stopSaidAt = performance.now();
-    this.panels.stopPressed(this.send(wire.button(wire.Button.stop)));
+    const stop = wire.button(wire.Button.stop);
+    this.panels.stopPressed(this.send(stop));
+    if (this.stopPressedAt !== null && this.stopSaidAt - this.stopPressedAt >= STOP_ASIDE) this.carrier?.sendStopAside(stop);
   }
 
   private listen(): void {

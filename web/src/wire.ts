@@ -23,6 +23,11 @@ export function isHeld(message: Uint8Array): boolean {
   return message[0] === 1;
 }
 
+/** Does it tell that the robot acknowledged a stop? */
+export function isStopped(message: Uint8Array): boolean {
+  return message[0] === FromGateway.event && JSON.parse(new TextDecoder().decode(message.subarray(1))).event === "emergency_stopped";
+}
+
 export function button(code: number): Uint8Array {
   return new Uint8Array([2, code]);
 }

@@ -1,5 +1,6 @@
 // The console by WebTransport, in each browser: the same page drives the same robot.
 import assert from "node:assert/strict";
+import { createSocket } from "node:dgram";
 import { test } from "node:test";
 import { inEachBrowser } from "./browsers.mjs";
 import { ATTEMPTS, hold, moving, open, position, shows } from "./page.mjs";
@@ -60,6 +61,46 @@ inEachBrowser((browser) => {
       },
       { more: STRAIGHT },
     ));
+
+  test("a stop gets there by the tunnel where WebTransport died without a word", async (context) => {
+    const session = await Session.start({ console: STRAIGHT });
+    const relay = createSocket("udp4");
+    try {
+      const page = await browser().page();
+      const told = await (await fetch(new URL("/elsewhere", session.url))).json();
+      const gateway = Number(new URL(told.url).port);
+      await new Promise((resolve) => relay.bind(0, "127.0.0.1", resolve));
+      const { port } = relay.address();
+      let [near, isDead] = [null, false];
+      relay.on("message", (packet, from) => {
+        if (isDead) return;
+        if (from.port !== gateway) near = from.port;
+        relay.send(packet, from.port === gateway ? near : gateway, "127.0.0.1");
+      });
+      const there = (text) => text.replaceAll(`:${gateway}`, `:${port}`);
+      await page.route("**/elsewhere", (route) => route.fulfill({ json: { ...told, url: there(told.url) } }));
+      await page.route(new URL("/", session.url).href, async (route) => {
+        const response = await route.fetch();
+        const headers = response.headers();
+        await route.fulfill({ response, headers: { ...headers, "content-security-policy": there(headers["content-security-policy"]) } });
+      });
+      await page.goto(session.url);
+      if (!(await has(page))) return context.skip("this browser has no WebTransport");
+      await isStraight(page);
+      await shows(page, "#seat", /^in control/);
+      isDead = true;
+      const from = performance.now();
+      await page.keyboard.press("Space");
+      const line = await session.console.line((line) => line.event === "emergency_stopped", from);
+      await shows(page, "#acknowledged", /^robot acknowledged in \d+ ms/);
+      console.log(`stop there after ${Math.round(line.at - from)} ms, by the tunnel`);
+      assert.ok(line.at - from <= 1500, `${line.at - from}`);
+      await page.close();
+    } finally {
+      relay.close();
+      await session.end();
+    }
+  });
 
   test("where WebTransport does not get through the page goes on by its WebSocket", async (context) => {
     const session = await Session.start({ console: STRAIGHT });
