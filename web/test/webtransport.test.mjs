@@ -78,6 +78,8 @@ inEachBrowser((browser) => {
         relay.send(packet, from.port === gateway ? near : gateway, "127.0.0.1");
       });
       const there = (text) => text.replaceAll(`:${gateway}`, `:${port}`);
+      // To Chromium a page that a test made up is from nowhere, and what is from there asks before it speaks with this host.
+      await page.context?.().grantPermissions(["local-network-access"]);
       await page.route("**/elsewhere", (route) => route.fulfill({ json: { ...told, url: there(told.url) } }));
       await page.route(new URL("/", session.url).href, async (route) => {
         const response = await route.fetch();
