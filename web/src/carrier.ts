@@ -8,8 +8,6 @@ import { isHeld, isStopped, needsAnother } from "./wire";
 export interface Carrier {
   /** False: it does not go there any more. */
   send(message: Uint8Array): boolean;
-  /** Sends a stop that is not acknowledged by whatever other way there is. */
-  sendStopAside(message: Uint8Array): void;
 }
 
 /** `open`: messages get there now. `close`: none do any more, or none did; nothing is told after that. */
@@ -36,23 +34,23 @@ export async function connect(token: string, listener: Listener): Promise<void> 
   const { host } = new URL(elsewhere.url);
   const way = await reach(elsewhere, token).catch(() => null);
   if (!way) return socket(token, listener, `WebTransport to ${host} does not get through: this page speaks with the gateway by a WebSocket`);
-  return streams(way, token, listener, `this page speaks with ${host} by WebTransport`);
+  return streams(way, listener, `this page speaks with ${host} by WebTransport`);
 }
 
-function webSocket(token: string): WebSocket {
-  const socket = new WebSocket(`ws://${location.host}/session`, ["taut.console.1", token]);
+function webSocket(path: string, token: string): WebSocket {
+  const socket = new WebSocket(`ws://${location.host}${path}`, ["taut.console.1", token]);
   socket.binaryType = "arraybuffer";
   return socket;
 }
 
 function socket(token: string, listener: Listener, what: string | null): void {
-  const socket = webSocket(token);
+  const socket = webSocket("/session", token);
   const send = (message: Uint8Array): boolean => {
     if (socket.readyState !== WebSocket.OPEN) return false;
     socket.send(message as Uint8Array<ArrayBuffer>);
     return true;
   };
-  socket.onopen = () => listener.open({ send, sendStopAside: () => {} }, what);
+  socket.onopen = () => listener.open({ send }, what);
   socket.onmessage = ({ data }) => listener.message(new Uint8Array(data as ArrayBuffer));
   socket.onclose = () => listener.close();
 }
@@ -77,7 +75,7 @@ async function reach({ url, certificate_sha256 }: Elsewhere, token: string): Pro
   }
 }
 
-async function streams({ transport, control }: Way, token: string, listener: Listener, what: string): Promise<void> {
+async function streams({ transport, control }: Way, listener: Listener, what: string): Promise<void> {
   const [said, held] = [control.writable.getWriter(), transport.datagrams.writable.getWriter()];
   transport.datagrams.outgoingMaxAge = OLD;
   let [number, isOpen] = [0, true];
@@ -87,24 +85,33 @@ async function streams({ transport, control }: Way, token: string, listener: Lis
     sent.catch(() => {});
     return isOpen;
   };
-  listener.open({ send, sendStopAside: aside(token, listener.message) }, what);
-  each(control.readable, messages(listener.message)).catch(() => {});
-  each(transport.datagrams.readable, listener.message).catch(() => {});
-  each(transport.incomingUnidirectionalStreams, inOrder(listener.message)).catch(() => {});
+  listener.open({ send }, what);
+  // What one message does wrong, as by a WebSocket, ends nothing.
+  const give = (message: Uint8Array): void => {
+    try {
+      listener.message(message);
+    } catch (error) {
+      reportError(error);
+    }
+  };
+  // A page that hears nothing more does not drive either.
+  each(control.readable, messages(give)).catch(() => {}).finally(() => transport.close());
+  each(transport.datagrams.readable, give).catch(() => {});
+  each(transport.incomingUnidirectionalStreams, inOrder(give)).catch(() => {});
   await transport.closed.catch(() => {});
   isOpen = false;
   listener.close();
 }
 
 /**
- * By a WebSocket for that alone, where this page is from: a way that died without a word is noticed after seconds only. To the gateway that is another page,
- * and of what it tells there the stop alone is news here.
+ * Sends a stop by a WebSocket for that alone, where this page is from: a way that died without a word is noticed after seconds only, and one that is not there
+ * yet takes as long. Of what the gateway tells there, that the robot has stopped is all that is news here.
  */
-function aside(token: string, stopped: (message: Uint8Array) => void): (message: Uint8Array) => void {
+export function aside(token: string, stopped: (message: Uint8Array) => void): (message: Uint8Array) => void {
   let other: WebSocket | null = null;
   return (message) => {
     if (other && other.readyState < WebSocket.CLOSING) return;
-    const socket = (other = webSocket(token));
+    const socket = (other = webSocket("/stop", token));
     const over = setTimeout(() => socket.close(), PATIENCE);
     socket.onopen = () => socket.send(message as Uint8Array<ArrayBuffer>);
     socket.onclose = () => clearTimeout(over);

@@ -9,23 +9,23 @@ const KEPT = 20;
  */
 export class GatewayClock {
   private offsets: number[] = [];
-  private trips: number[] = [];
+  private shortest = Infinity;
 
   /** The gateway's clock said that, ms, to a ping of `pinged`, and this page's says `now`. */
   heard(pinged: number, gateway: number, now: number): void {
     this.offsets.push(gateway - now);
-    this.trips.push(now - pinged);
-    for (const list of [this.offsets, this.trips]) if (list.length > KEPT) list.shift();
+    this.shortest = Math.min(this.shortest, now - pinged);
+    if (this.offsets.length > KEPT) this.offsets.shift();
   }
 
   forget(): void {
     this.offsets = [];
-    this.trips = [];
+    this.shortest = Infinity;
   }
 
-  /** The shortest round trip, ms. */
+  /** The shortest round trip since this way is there, ms: of a longer time than offsets, for pictures that fill the way would count as the way's own. */
   trip(): number {
-    return Math.min(...this.trips);
+    return this.shortest;
   }
 
   /** A time of this page by the gateway's clock, ms; long ago while that is not known. */

@@ -1,6 +1,6 @@
 /** The operator's console: keys, gamepad and touch to the gateway, what the session tells to the eye. */
 
-import { connect, type Carrier } from "./carrier";
+import { aside, connect, type Carrier } from "./carrier";
 import { GatewayClock } from "./clock";
 import { gamepad, Hold, KEYS } from "./hold";
 import { Panels } from "./panels";
@@ -20,12 +20,17 @@ const PICTURE = 16;
 const PANELS = 60;
 /** So often a stop that is not acknowledged is said again, ms. */
 const STOP_AGAIN = 100;
-/** And by another way, if there is one, ms. */
+/** And by another way, ms; at once where there is no way. */
 const STOP_ASIDE = 300;
+/** So often more a page that is left says that nothing is held. */
+const GONE_AGAIN = 3;
 /** So long after a stop a click is no reset and no resume, ms: it may be the key that pressed the stop. */
 const AFTER_STOP = 500;
 
 const element = <T extends HTMLElement>(id: string): T => document.getElementById(id) as T;
+
+/** Of the gateway's start. */
+const token = (): string => location.hash.slice(1) || "none";
 
 class Console {
   private carrier: Carrier | null = null;
@@ -44,6 +49,7 @@ class Console {
   );
 
   private readonly sound = new Sound((what) => this.panels.say(what));
+  private readonly stopAside = aside(token(), (message) => this.receive(message));
 
   start(): void {
     this.connect();
@@ -61,7 +67,7 @@ class Console {
   }
 
   private connect(): void {
-    void connect(location.hash.slice(1) || "none", {
+    void connect(token(), {
       open: (carrier, what) => {
         this.carrier = carrier;
         if (what) this.panels.say(what);
@@ -97,7 +103,7 @@ class Console {
           this.rumble.feel(sample.at, Math.hypot(...sample.force));
         });
       case wire.FromGateway.joints:
-        return this.panels.joints(wire.joints(bytes), now);
+        return this.panels.joints(wire.joints(bytes), this.clock.here(wire.madeAt(bytes)));
       case wire.FromGateway.picture:
         return this.screen.receive(bytes, this.clock.here(wire.madeAt(bytes)));
       case wire.FromGateway.sound:
@@ -177,15 +183,23 @@ class Console {
   /** Until it is acknowledged: also to a gateway that is back only then. */
   private sayStop(): void {
     this.stopSaidAt = performance.now();
-    const stop = wire.button(wire.Button.stop);
-    this.panels.stopPressed(this.send(stop));
-    if (this.stopPressedAt !== null && this.stopSaidAt - this.stopPressedAt >= STOP_ASIDE) this.carrier?.sendStopAside(stop);
+    const stop = wire.button(wire.Button.stop, this.clock.there(this.stopSaidAt));
+    const sent = this.send(stop);
+    const isSlow = this.stopPressedAt !== null && this.stopSaidAt - this.stopPressedAt >= STOP_ASIDE;
+    if (!sent || isSlow) this.stopAside(stop);
+    this.panels.stopPressed(sent);
+  }
+
+  private sayPressed(code: number): void {
+    this.send(wire.button(code, this.clock.there(performance.now())));
   }
 
   private listen(): void {
     const goAway = (): void => {
       this.away = true;
       this.release();
+      // A page that is hidden says no more, and what it said may be lost.
+      for (let again = 0; again < GONE_AGAIN; again++) this.say();
     };
     const comeBack = (): void => void (this.away = false);
     addEventListener("blur", goAway);
@@ -204,7 +218,7 @@ class Console {
       button.addEventListener("click", () => {
         // Else the next press of Space would press it, too.
         button.blur();
-        if (performance.now() - this.stopSaidAt > AFTER_STOP) this.send(wire.button(code));
+        if (performance.now() - this.stopSaidAt > AFTER_STOP) this.sayPressed(code);
       });
     };
     ask("reset", wire.Button.reset);
@@ -273,8 +287,8 @@ class Console {
     // A repeat is no press: what was let go for its person stays so.
     if (event.repeat) return;
     this.away = false;
-    if (event.code === "KeyC") this.send(wire.button(wire.Button.reset));
-    else if (event.code === "KeyR") this.send(wire.button(wire.Button.resume));
+    if (event.code === "KeyC") this.sayPressed(wire.Button.reset);
+    else if (event.code === "KeyR") this.sayPressed(wire.Button.resume);
     else if (event.code in KEYS) this.press(event.code, document.querySelector(`[data-key="${event.code}"]`));
   }
 

@@ -42,8 +42,8 @@ export class Panels {
     this.pose.show(sample);
   }
 
-  joints(places: Float32Array, now: number): void {
-    this.posture.show(places, now);
+  joints(places: Float32Array, at: number): void {
+    this.posture.show(places, at);
   }
 
   pictureAge(age: number): void {
@@ -125,6 +125,8 @@ export class Panels {
         element("control").hidden = event.in_control || !event.free;
         return this.buttons(event.in_control);
       }
+      case "button_late":
+        return this.say("what was pressed came to the gateway too late, or after a stop: press it again");
       case "chosen":
         this.chosen(event.of, event.name);
         break;

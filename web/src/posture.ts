@@ -36,13 +36,13 @@ export class Posture {
     if (model && this.about === null && document.createElement("canvas").getContext("webgl2")) this.about = model;
   }
 
-  /** Where joints are, rad or m. */
-  show(places: Float32Array, now: number): void {
+  /** Where joints were at that time, rad or m; `NaN`: nobody knows when, and they are not shown. */
+  show(places: Float32Array, at: number): void {
     if (!this.about) return;
     if (places.length !== this.about.joints.length) return this.give(`the robot tells of ${places.length} joints, and its model has ${this.about.joints.length}`);
     element("in-depth").hidden = false;
     this.places = places;
-    this.at = now;
+    this.at = at;
   }
 
   /** Draws it, where it is asked for and known; else nothing, and somebody else has the room. */

@@ -28,8 +28,12 @@ export function isStopped(message: Uint8Array): boolean {
   return message[0] === FromGateway.event && JSON.parse(new TextDecoder().decode(message.subarray(1))).event === "emergency_stopped";
 }
 
-export function button(code: number): Uint8Array {
-  return new Uint8Array([2, code]);
+/** And when it was pressed, ms by the gateway's clock. */
+export function button(code: number, made: number): Uint8Array {
+  const bytes = new Uint8Array(10);
+  bytes.set([2, code]);
+  new DataView(bytes.buffer).setFloat64(2, made);
+  return bytes;
 }
 
 export function choose(offer: number, place: number): Uint8Array {
@@ -93,10 +97,10 @@ export function samples(bytes: Uint8Array, each: (sample: Sample) => void): void
   }
 }
 
-/** Where the robot's joints are, rad or m. */
+/** Where the robot's joints were, rad or m. When that was says `madeAt`. */
 export function joints(bytes: Uint8Array): Float32Array {
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  return Float32Array.from({ length: (bytes.length >> 2) - 1 }, (_, place) => view.getFloat32(4 + 4 * place));
+  const view = new DataView(bytes.buffer, bytes.byteOffset + MADE);
+  return Float32Array.from({ length: (bytes.length - MADE) >> 2 }, (_, place) => view.getFloat32(4 * place));
 }
 
 export interface Picture {

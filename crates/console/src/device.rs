@@ -51,7 +51,8 @@ impl OperatorDevice for ConsoleDevice {
     }
     fn receive(&mut self, channel: ChannelId, age: Option<Duration>, payload: &[u8]) {
         if self.shared.joints == Some(channel) {
-            if let Some(message) = frame::joints(payload) {
+            let made = age.map(|age| Clock::since_boot() - age);
+            if let Some(message) = frame::joints(made, payload) {
                 self.shared.lock().pages.values().for_each(|page| page.joints(message.clone()));
             }
             return;

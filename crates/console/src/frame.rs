@@ -4,7 +4,7 @@
 //! | first byte, from the page | then |
 //! | --- | --- |
 //! | 1 input | flags (u8: bit 0 something is held, bit 1 axes of the hand), two bytes 0, then f32: m/s along x, y, z, rad/s about x, y, z, 1/s of the gripper; when that was so, ms by the gateway's clock (f64) |
-//! | 2 button | u8: 0 stop, 1 reset, 2 resume, 3 take control |
+//! | 2 button | u8: 0 stop, 1 reset, 2 resume, 3 take control; f64, ms by the gateway's clock: when it was pressed |
 //! | 3 taken | number of the picture channel (u8): a picture was decoded or dropped, the next may come |
 //! | 4 ask | number of the picture channel (u8), then what goes to the encoder |
 //! | 6 choose | number of the offer (u8), and of what is chosen of it (u8) |
@@ -17,7 +17,7 @@
 //! | 2 states | records of [`STATE`] bytes: seconds (f64), position in m (3 f32), force in N (3 f32) |
 //! | 3 picture | number of the picture channel (u8), two bytes 0, when it was made, ms by the gateway's clock (f64; no number: not known), then the payload |
 //! | 4 sound | three bytes 0, when its first sample was heard, ms by the gateway's clock (f64; no number: it was made up), then samples of 48 kHz (i16) |
-//! | 6 joints | three bytes 0, then where each is, rad or m (f32) |
+//! | 6 joints | three bytes 0, when they were there as of a picture, then where each was, rad or m (f32) |
 //! | 5 pong | eight bytes that the ping had, then the gateway's clock, ms (f64) |
 //!
 //! A page knows the gateway's clock by pongs: what that said is at least as old when it gets there. So what a page says of a time is never later
@@ -45,11 +45,11 @@ pub enum FromPage {
     /// This was held, or nothing, at that time by the gateway's clock.
     Input(Time, Option<Rate>),
     /// Stop the robot.
-    Stop,
+    Stop(Time),
     /// Let go of the stop.
-    Reset,
+    Reset(Time),
     /// Let the robot move.
-    Resume,
+    Resume(Time),
     /// This page wants to be the one in control.
     TakeControl,
     /// The next picture of this channel may come.
@@ -86,10 +86,17 @@ impl FromPage {
                 }
                 Self::Input(time(made), (flags & 1 != 0).then_some(rate))
             }
-            (2, [0]) => Self::Stop,
-            (2, [1]) => Self::Reset,
-            (2, [2]) => Self::Resume,
-            (2, [3]) => Self::TakeControl,
+            (2, [button, made @ ..]) => {
+                let made = f64::from_be_bytes(made.try_into().ok()?);
+                let made = time(made.is_finite().then_some(made)?);
+                match button {
+                    0 => Self::Stop(made),
+                    1 => Self::Reset(made),
+                    2 => Self::Resume(made),
+                    3 => Self::TakeControl,
+                    _ => return None,
+                }
+            }
             (3, [channel]) => Self::Taken(*channel),
             (4, [channel, ask @ ..]) if ask.len() <= LONGEST => Self::Ask(*channel, ask.to_vec()),
             (6, [offer, place]) => Self::Choose(*offer, *place),
@@ -131,14 +138,15 @@ pub fn sound(heard: Option<Time>, samples: &[i16]) -> Arc<[u8]> {
         .collect()
 }
 
-/// Where joints are that a message of the robot tells; `None`: it tells none, or too many.
-pub fn joints(payload: &[u8]) -> Option<Arc<[u8]>> {
+/// Where joints were at that time that a message of the robot tells; `None`: it tells none, or too many.
+pub fn joints(made: Option<Time>, payload: &[u8]) -> Option<Arc<[u8]>> {
     if payload.len() > LONGEST_JOINTS {
         return None;
     }
     let told: Value = serde_json::from_slice(payload).ok()?;
     let told = told["position_rad"].as_array().filter(|told| told.len() <= MAX_JOINTS)?;
     let mut message = vec![6, 0, 0, 0];
+    message.extend(made.map_or(f64::NAN, millis).to_be_bytes());
     for angle in told {
         let angle = angle.as_f64().map(|angle| angle as f32).filter(|angle| angle.is_finite())?;
         message.extend(angle.to_be_bytes());
@@ -222,8 +230,10 @@ mod tests {
     fn joints_are_what_the_robot_says_unless_one_of_them_is_no_number_or_there_are_too_many() {
         let angles =
             |count: usize| format!(r#"{{"position_rad":[{}],"lamp":1}}"#, vec!["-0.5"; count].join(","));
-        assert_eq!(joints(angles(1).as_bytes()).as_deref(), Some(&[6, 0, 0, 0, 0xbf, 0, 0, 0][..]));
-        assert_eq!(joints(angles(MAX_JOINTS).as_bytes()).map(|told| told.len()), Some(4 + 4 * MAX_JOINTS));
+        let joints = |told: &[u8]| joints(Some(Time::ZERO + Duration::from_millis(1_500)), told);
+        let one = [&[6, 0, 0, 0][..], &1_500f64.to_be_bytes(), &[0xbf, 0, 0, 0]].concat();
+        assert_eq!(joints(angles(1).as_bytes()).as_deref(), Some(&one[..]));
+        assert_eq!(joints(angles(MAX_JOINTS).as_bytes()).map(|told| told.len()), Some(12 + 4 * MAX_JOINTS));
         assert_eq!(joints(angles(MAX_JOINTS + 1).as_bytes()), None);
         let long = format!("{}{}", angles(1), " ".repeat(LONGEST_JOINTS));
         for none in [r#"{"position_rad":[null]}"#, r#"{"position_rad":[1e99]}"#, "{}", "[", "", &long] {
@@ -233,8 +243,12 @@ mod tests {
 
     #[test]
     fn buttons_and_whatever_else_a_page_says_are_told_apart() {
-        assert_eq!(FromPage::parse(&[2, 0]), Some(FromPage::Stop));
-        assert_eq!(FromPage::parse(&[2, 2]), Some(FromPage::Resume));
+        let button = |code, made: f64| [&[2, code][..], &made.to_be_bytes()].concat();
+        let at = Time::ZERO + Duration::from_millis(1_500);
+        assert_eq!(FromPage::parse(&button(0, 1_500.0)), Some(FromPage::Stop(at)));
+        assert_eq!(FromPage::parse(&button(2, 1_500.0)), Some(FromPage::Resume(at)));
+        assert_eq!(FromPage::parse(&button(2, f64::NAN)), None);
+        assert_eq!(FromPage::parse(&button(4, 0.0)), None);
         assert_eq!(FromPage::parse(&[4, 1, 7, 8]), Some(FromPage::Ask(1, vec![7, 8])));
         assert_eq!(FromPage::parse(&[6, 1, 2]), Some(FromPage::Choose(1, 2)));
         assert_eq!(FromPage::parse(&[7, 2]), Some(FromPage::Way(2)));

@@ -20,8 +20,13 @@ pub struct Gate {
 pub enum Asked {
     /// A file.
     File(String),
-    /// To speak with the session; with the key of the WebSocket.
-    Session(String),
+    /// To speak with the session.
+    Session {
+        /// Of the WebSocket.
+        key: String,
+        /// To stop the robot, and for nothing else.
+        aside: bool,
+    },
 }
 
 /// Why a request is refused.
@@ -87,16 +92,20 @@ impl Gate {
         if origin.is_some_and(|origin| origin.strip_prefix("http://") != Some(host)) {
             return Err(Refused::Origin);
         }
-        if path != "/session" {
-            return Ok(Asked::File(path.to_owned()));
-        }
+        let aside = match path {
+            "/session" => false,
+            "/stop" => true,
+            _ => return Ok(Asked::File(path.to_owned())),
+        };
         let (Some(key), Some("13"), Some(protocols)) =
             (field("sec-websocket-key"), field("sec-websocket-version"), field("sec-websocket-protocol"))
         else {
             return Err(Refused::Malformed);
         };
         match protocols.split(',').map(str::trim).collect::<Vec<_>>()[..] {
-            [PROTOCOL, token] => self.admit(origin, token).map(|()| Asked::Session(key.to_owned())),
+            [PROTOCOL, token] => {
+                self.admit(origin, token).map(|()| Asked::Session { key: key.to_owned(), aside })
+            }
             _ => Err(Refused::Token),
         }
     }
@@ -140,7 +149,10 @@ mod tests {
     #[test]
     fn only_its_own_page_with_the_token_of_this_start_speaks_with_the_session() {
         let (token, own) = (format!("{:032x}", 0xab), "Origin: http://localhost:4480\r\n");
-        assert_eq!(session("localhost:4480", own, &token), Ok(Asked::Session("k".to_owned())));
+        assert_eq!(
+            session("localhost:4480", own, &token),
+            Ok(Asked::Session { key: "k".to_owned(), aside: false })
+        );
         for host in ["evil.example:4480", "localhost", "localhost:4481", "localhost:4480.evil.example"] {
             assert_eq!(session(host, own, &token), Err(Refused::Host), "{host}");
         }

@@ -28,7 +28,7 @@ mod serve;
 #[cfg(feature = "webtransport")]
 mod webtransport;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 #[cfg(feature = "webtransport")]
 use std::net::SocketAddrV4;
@@ -180,6 +180,10 @@ struct State {
     seat: Seat,
     next_page: PageId,
     pages: BTreeMap<PageId, Mailbox>,
+    /// Of these, those that are there to stop the robot alone.
+    asides: BTreeSet<PageId>,
+    /// When the last stop was pressed, by this host's clock.
+    stopped: Time,
     /// Newest line of each kind of [`KEPT`], and of what was chosen of each offer.
     kept: BTreeMap<&'static str, Arc<[u8]>>,
     /// A page that looks on may ask for a key picture.
@@ -212,6 +216,8 @@ impl Console {
             seat: Seat::new(lease),
             next_page: PageId::default(),
             pages: BTreeMap::new(),
+            asides: BTreeSet::new(),
+            stopped: Time::ZERO,
             kept: BTreeMap::from([("console", frame::event(&about.to_string()))]),
             next_key: Time::ZERO,
             asks: BTreeMap::new(),

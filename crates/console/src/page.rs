@@ -26,18 +26,22 @@ pub(crate) struct Conversation {
     shared: Arc<Shared>,
     mailbox: Mailbox,
     page: PageId,
+    aside: bool,
 }
 
 impl Conversation {
     /// One that has shown the token. `None`: there are too many.
-    pub(crate) fn enter(shared: &Arc<Shared>, mailbox: &Mailbox) -> Option<Self> {
-        let page = shared.enter(mailbox)?;
-        Some(Self { shared: shared.clone(), mailbox: mailbox.clone(), page })
+    pub(crate) fn enter(shared: &Arc<Shared>, mailbox: &Mailbox, aside: bool) -> Option<Self> {
+        let page = shared.enter(mailbox, aside)?;
+        Some(Self { shared: shared.clone(), mailbox: mailbox.clone(), page, aside })
     }
 
     /// Takes what it says. An error: that is nothing that there is, and ends it.
     pub(crate) fn says(&self, message: &[u8]) -> Result<(), Closed> {
         let said = FromPage::parse(message).ok_or(Closed)?;
+        if self.aside && !matches!(said, FromPage::Stop(_)) {
+            return Err(Closed);
+        }
         self.shared.take(self.page, &self.mailbox, said);
         Ok(())
     }

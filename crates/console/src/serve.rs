@@ -29,11 +29,17 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(1);
 pub(crate) const CONNECTIONS: usize = 16;
 /// A page that looks on has a key picture so seldom, at most: it costs the others their rate.
 const KEYS: Duration = Duration::from_secs(1);
+/// A reset or a resume that was pressed longer ago does not count.
+const MEANT: Duration = Duration::from_secs(1);
+/// Asides at most, each to stop the robot and for nothing else.
+const ASIDES: usize = 8;
 
 /// A connection that has shown the token, and what came behind its request.
 struct Page {
     stream: TcpStream,
     rest: Vec<u8>,
+    /// It stops the robot, where the way of its page is dead, and does nothing else.
+    aside: bool,
 }
 
 /// Serves pages. What reads from those that know the token outranks the calling thread, which is the session's, for a stop may come from there: the thread that starts
@@ -50,10 +56,10 @@ pub(crate) fn start(
     let (known, pages) = sync_channel::<Page>(PAGES);
     let at_pages = shared.clone();
     let begin = move || {
-        for Page { stream, rest } in pages {
+        for Page { stream, rest, aside } in pages {
             let shared = at_pages.clone();
             // Where there is no thread left, the page is closed.
-            let converse = move || drop(converse(stream, rest, &shared));
+            let converse = move || drop(converse(stream, rest, aside, &shared));
             let _ = spawn_unprivileged("taut console", || (), converse);
         }
     };
@@ -130,7 +136,7 @@ fn serve(mut stream: TcpStream, shared: &Shared, site: &Site) -> io::Result<Opti
     stream.set_write_timeout(Some(PATIENCE.into()))?;
     let (head, rest) = read_head(&mut stream)?;
     match shared.gate.check(&head) {
-        Ok(Asked::Session(key)) => {
+        Ok(Asked::Session { key, aside }) => {
             let key = derive_accept_key(key.as_bytes());
             write!(
                 stream,
@@ -138,7 +144,7 @@ fn serve(mut stream: TcpStream, shared: &Shared, site: &Site) -> io::Result<Opti
                  Sec-WebSocket-Accept: {key}\r\nSec-WebSocket-Protocol: {PROTOCOL}\r\n\r\n"
             )?;
             stream.set_read_timeout(None)?;
-            return Ok(Some(Page { stream, rest }));
+            return Ok(Some(Page { stream, rest, aside }));
         }
         Ok(Asked::File(path)) if path == "/elsewhere" => {
             site.answer(&mut stream, "200 OK", "application/json", site.elsewhere.as_bytes())?;
@@ -201,7 +207,7 @@ impl Write for Reading {
     }
 }
 
-fn converse(stream: TcpStream, rest: Vec<u8>, shared: &Arc<Shared>) -> io::Result<()> {
+fn converse(stream: TcpStream, rest: Vec<u8>, aside: bool, shared: &Arc<Shared>) -> io::Result<()> {
     let config = WebSocketConfig::default()
         .max_message_size(Some(frame::LONGEST))
         .max_frame_size(Some(frame::LONGEST));
@@ -212,7 +218,7 @@ fn converse(stream: TcpStream, rest: Vec<u8>, shared: &Arc<Shared>) -> io::Resul
     let sent = mailbox.clone();
     // Pictures go behind the session.
     spawn_unprivileged("taut to page", fall_back, move || write_to(writing, &sent))?;
-    if let Some(page) = Conversation::enter(shared, &mailbox) {
+    if let Some(page) = Conversation::enter(shared, &mailbox, aside) {
         // Whatever ends it, also a message that is none.
         while let Ok(message) = reading.read() {
             match message {
@@ -239,16 +245,21 @@ impl Carrier for WebSocket<TcpStream> {
 }
 
 impl Shared {
-    /// A page comes. `None`: there are too many.
-    pub(crate) fn enter(&self, mailbox: &Mailbox) -> Option<PageId> {
+    /// A page comes, or an aside of one, which never sits. `None`: there are too many.
+    pub(crate) fn enter(&self, mailbox: &Mailbox, aside: bool) -> Option<PageId> {
         let mut state = self.lock();
-        if state.pages.len() == PAGES {
+        let asides = state.asides.len();
+        if aside && asides == ASIDES || !aside && state.pages.len() - asides == PAGES {
             return None;
         }
         let page = state.next_page;
         state.next_page.0 += 1;
-        state.kept.values().for_each(|message| mailbox.event(message.clone()));
-        state.seat.take(page);
+        if aside {
+            state.asides.insert(page);
+        } else {
+            state.kept.values().for_each(|message| mailbox.event(message.clone()));
+            state.seat.take(page);
+        }
         state.pages.insert(page, mailbox.clone());
         drop(state);
         self.tell_seat();
@@ -258,6 +269,7 @@ impl Shared {
     pub(crate) fn leave(&self, page: PageId) {
         let mut state = self.lock();
         state.pages.remove(&page);
+        state.asides.remove(&page);
         let sat = state.seat.leave(page);
         drop(state);
         if sat {
@@ -274,7 +286,7 @@ impl Shared {
                 "event": "seat",
                 "in_control": holder == Some(*page),
                 "free": holder.is_none(),
-                "pages": state.pages.len(),
+                "pages": state.pages.len() - state.asides.len(),
             });
             mailbox.event(frame::event(&seat.to_string()));
         }
@@ -282,14 +294,18 @@ impl Shared {
 
     pub(crate) fn take(&self, page: PageId, mailbox: &Mailbox, said: FromPage) {
         match said {
-            FromPage::Stop => {
+            FromPage::Stop(made) => {
                 // First of all.
                 self.buttons.press(Pressed::Alarm(Alarm::Pressed));
-                self.lock().seat.disarm();
+                let (now, mut state) = (Clock::since_boot(), self.lock());
+                state.seat.disarm();
+                // A page that does not know this clock yet says zero.
+                let made = if made == Time::ZERO { now } else { made.min(now) };
+                state.stopped = state.stopped.max(made);
             }
             FromPage::Input(made, held) => self.lock().seat.input(Clock::since_boot(), page, made, held),
-            FromPage::Reset => self.press(page, Pressed::Reset),
-            FromPage::Resume => self.press(page, Pressed::Resume),
+            FromPage::Reset(made) => self.press(page, made, Pressed::Reset),
+            FromPage::Resume(made) => self.press(page, made, Pressed::Resume),
             FromPage::TakeControl => {
                 self.lock().seat.take(page);
                 self.tell_seat();
@@ -348,10 +364,19 @@ impl Shared {
         state.pages.values().for_each(|page| page.event(message.clone()));
     }
 
-    fn press(&self, page: PageId, pressed: Pressed) {
-        if self.lock().seat.holder() == Some(page) {
-            self.buttons.press(pressed);
+    /// What was held up on its way, or overtaken by a stop that went another, is nobody's wish any more.
+    fn press(&self, page: PageId, made: Time, pressed: Pressed) {
+        let state = self.lock();
+        if state.seat.holder() != Some(page) {
+            return;
         }
+        if made <= state.stopped || Clock::since_boot().saturating_since(made) > MEANT {
+            let late = json!({ "event": "button_late" });
+            state.pages.get(&page).into_iter().for_each(|page| page.event(frame::event(&late.to_string())));
+            return;
+        }
+        drop(state);
+        self.buttons.press(pressed);
     }
 }
 

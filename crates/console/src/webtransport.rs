@@ -11,7 +11,7 @@
 //!
 //! On streams a message stands behind its length (u32). Who is let in, what a page may say and what waits for it is as over a WebSocket.
 //!
-//! All pages share one thread, for they share a socket, and so do strangers: it goes behind the session. An address gets no more than a Retry
+//! All pages share one thread, for they share a socket, and so do strangers: it goes behind all that is under `--fifo`, as whoever is let in by nothing does. An address gets no more than a Retry
 //! before it has shown that it is its own (RFC 9000 section 8.1.2).
 
 use std::io;
@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime};
 
 use serde_json::json;
-use taut_io::{fall_back, spawn_unprivileged};
+use taut_io::{spawn_unprivileged, stand_back};
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
@@ -82,7 +82,7 @@ fn serve(socket: UdpSocket, identity: Identity, shared: Arc<Shared>) -> io::Resu
         Endpoint::server(config(socket, identity))?
     };
     let work = move || runtime.block_on(accept(&endpoint, &shared));
-    spawn_unprivileged("taut webtransport", fall_back, work).map(drop)
+    spawn_unprivileged("taut webtransport", stand_back, work).map(drop)
 }
 
 fn config(socket: UdpSocket, identity: Identity) -> ServerConfig {
@@ -154,7 +154,7 @@ async fn admit(incoming: IncomingSession, shared: &Shared) -> Option<Session> {
 
 async fn converse(Session { connection, to_page, from_page }: Session, shared: &Arc<Shared>) {
     let mailbox = Mailbox::default();
-    let Some(page) = Conversation::enter(shared, &mailbox) else { return };
+    let Some(page) = Conversation::enter(shared, &mailbox, false) else { return };
     let streams = Streams::new(connection.clone(), to_page, &mailbox);
     let sent = mailbox.clone();
     if spawn_unprivileged("taut to page", || (), move || write_to(streams, &sent)).is_ok() {

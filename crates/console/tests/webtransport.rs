@@ -24,7 +24,14 @@ const FRONT: ChannelId = ChannelId(20);
 const MS: taut_core::Duration = taut_core::Duration::from_millis(1);
 const TOKEN: u128 = 0xabc;
 const SOON: Duration = Duration::from_secs(5);
-const STOP: &[u8] = &[2, 0];
+/// Of a page that does not know the gateway's clock.
+const STOP: &[u8] = &[2, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+
+/// A button of a page that knows it, pressed so long ago.
+fn pressed(button: u8, ago: taut_core::Duration) -> Vec<u8> {
+    let made = (Clock::since_boot().saturating_since(taut_core::Time::ZERO + ago)).as_millis_f64();
+    [&[2, button][..], &made.to_be_bytes()].concat()
+}
 
 /// A gateway, and what is pressed on its pages.
 struct Gateway {
@@ -50,7 +57,8 @@ impl Gateway {
             title: "a test".to_owned(),
             pictures: vec![pictures],
             sound: true,
-            networks: Vec::new(),
+            offers: Vec::new(),
+            model: None,
             choose: None,
         };
         let (console, pages) = Console::listen(config, buttons).unwrap();
@@ -204,12 +212,12 @@ fn one_page_is_in_control_more_look_on_and_too_many_are_closed() {
         }
         assert!(gateway.page(1 << 16).await.event("console").await.is_none());
         // Who looks on moves nothing and stops all the same.
-        others[0].say(&[2, 2]).await;
+        others[0].say(&pressed(2, MS * 0)).await;
         others[0].say(STOP).await;
         assert_eq!(gateway.pressed().await, Pressed::Alarm(Alarm::Pressed));
         drop(first);
         while others[0].event("seat").await.unwrap()["free"] != true {}
-        others[0].say(&[2, 3]).await;
+        others[0].say(&pressed(3, MS * 0)).await;
         while others[0].event("seat").await.unwrap()["in_control"] != true {}
     });
 }
@@ -339,4 +347,61 @@ fn a_page_that_vanishes_lets_go_within_the_lease_and_counts_as_gone_after_anothe
     });
     // Of a lease of 120 ms, and one more, on a machine that may be busy.
     assert!(held < MS * 200 && there < MS * 320, "{held}, {there}");
+}
+
+#[test]
+fn what_was_pressed_before_a_stop_or_long_ago_does_not_let_go_of_it_however_late_it_comes() {
+    let gateway = Gateway::start();
+    within(SOON, async {
+        let mut page = gateway.page(1 << 16).await;
+        page.say(&pressed(1, MS * 0)).await;
+        assert_eq!(gateway.pressed().await, Pressed::Reset);
+        // A stop that went another way, and was there sooner.
+        page.say(&pressed(0, MS * 50)).await;
+        assert_eq!(gateway.pressed().await, Pressed::Alarm(Alarm::Pressed));
+        for late in [pressed(1, MS * 100), pressed(2, MS * 90), pressed(2, MS * 1_100)] {
+            page.say(&late).await;
+            page.event("button_late").await.unwrap();
+        }
+        page.say(&pressed(2, MS * 0)).await;
+        assert_eq!(gateway.pressed().await, Pressed::Resume);
+    });
+}
+
+#[test]
+fn an_aside_stops_the_robot_whoever_else_is_there_and_does_nothing_else() {
+    let gateway = Gateway::start();
+    let aside = |message: &[u8]| {
+        let host = gateway.origin.strip_prefix("http://").unwrap();
+        let mut stream = TcpStream::connect(host).unwrap();
+        write!(
+            stream,
+            "GET /stop HTTP/1.1\r\nHost: {host}\r\nOrigin: {}\r\nSec-WebSocket-Key: k\r\nSec-WebSocket-Version: 13\r\n\
+             Sec-WebSocket-Protocol: taut.console.1, {TOKEN:032x}\r\n\r\n",
+            gateway.origin
+        )
+        .unwrap();
+        // A binary message, masked by zeros (RFC 6455 section 5.2).
+        let head = [0x82, 0x80 | message.len() as u8, 0, 0, 0, 0];
+        stream.write_all(&[&head[..], message].concat()).unwrap();
+        stream
+    };
+    within(SOON, async {
+        // Nobody sits by it.
+        let first = aside(STOP);
+        assert_eq!(gateway.pressed().await, Pressed::Alarm(Alarm::Pressed));
+        let mut pages = Vec::new();
+        for place in 0..PAGES {
+            let mut page = gateway.page(1 << 16).await;
+            assert_eq!(page.event("seat").await.unwrap()["in_control"], place == 0);
+            pages.push(page);
+        }
+        let second = aside(STOP);
+        assert_eq!(gateway.pressed().await, Pressed::Alarm(Alarm::Pressed));
+        let mut third = aside(&pressed(2, MS * 0));
+        // It is closed: what is there to read ends.
+        tokio::task::spawn_blocking(move || third.read_to_end(&mut Vec::new())).await.unwrap().unwrap();
+        assert!(gateway.pressed.try_recv().is_err());
+        drop((first, second));
+    });
 }

@@ -230,7 +230,9 @@ impl Packer {
                 *withheld = withheld.saturating_sub(1);
                 alone.then_some(Order { media, ..order })
             }
-            Policy::Visual { rate, with_sample, chunk, credit, silent, .. } => {
+            Policy::Visual { rate, with_sample, chunk, credit, silent, behind, .. } => {
+                // What waited may be late by now.
+                *behind &= front.is_some();
                 if samples > 0 {
                     return Some(Order { media: *rate * (*credit).min(*with_sample), ..order });
                 }
