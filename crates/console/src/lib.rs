@@ -28,7 +28,7 @@ mod serve;
 #[cfg(feature = "webtransport")]
 mod webtransport;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io;
 #[cfg(feature = "webtransport")]
 use std::net::SocketAddrV4;
@@ -180,8 +180,8 @@ struct State {
     seat: Seat,
     next_page: PageId,
     pages: BTreeMap<PageId, Mailbox>,
-    /// Of these, those that are there to stop the robot alone.
-    asides: BTreeSet<PageId>,
+    /// Those that are there to stop the robot alone: they are told what happens, and are shown nothing.
+    asides: BTreeMap<PageId, Mailbox>,
     /// When the last stop was pressed, by this host's clock.
     stopped: Time,
     /// Newest line of each kind of [`KEPT`], and of what was chosen of each offer.
@@ -216,7 +216,7 @@ impl Console {
             seat: Seat::new(lease),
             next_page: PageId::default(),
             pages: BTreeMap::new(),
-            asides: BTreeSet::new(),
+            asides: BTreeMap::new(),
             stopped: Time::ZERO,
             kept: BTreeMap::from([("console", frame::event(&about.to_string()))]),
             next_key: Time::ZERO,
@@ -267,7 +267,7 @@ impl Console {
         if matches!((kind, value["state"].as_str()), ("robot", Some(robot)) if robot != "ENABLED") {
             state.seat.disarm();
         }
-        state.pages.values().for_each(|page| page.event(message.clone()));
+        state.pages.values().chain(state.asides.values()).for_each(|page| page.event(message.clone()));
     }
 }
 

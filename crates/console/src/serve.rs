@@ -248,18 +248,21 @@ impl Shared {
     /// A page comes, or an aside of one, which never sits. `None`: there are too many.
     pub(crate) fn enter(&self, mailbox: &Mailbox, aside: bool) -> Option<PageId> {
         let mut state = self.lock();
-        let asides = state.asides.len();
-        if aside && asides == ASIDES || !aside && state.pages.len() - asides == PAGES {
+        let page = state.next_page;
+        if aside {
+            if state.asides.len() == ASIDES {
+                return None;
+            }
+            state.next_page.0 += 1;
+            state.asides.insert(page, mailbox.clone());
+            return Some(page);
+        }
+        if state.pages.len() == PAGES {
             return None;
         }
-        let page = state.next_page;
         state.next_page.0 += 1;
-        if aside {
-            state.asides.insert(page);
-        } else {
-            state.kept.values().for_each(|message| mailbox.event(message.clone()));
-            state.seat.take(page);
-        }
+        state.kept.values().for_each(|message| mailbox.event(message.clone()));
+        state.seat.take(page);
         state.pages.insert(page, mailbox.clone());
         drop(state);
         self.tell_seat();
@@ -286,7 +289,7 @@ impl Shared {
                 "event": "seat",
                 "in_control": holder == Some(*page),
                 "free": holder.is_none(),
-                "pages": state.pages.len() - state.asides.len(),
+                "pages": state.pages.len(),
             });
             mailbox.event(frame::event(&seat.to_string()));
         }
@@ -304,8 +307,8 @@ impl Shared {
                 state.stopped = state.stopped.max(made);
             }
             FromPage::Input(made, held) => self.lock().seat.input(Clock::since_boot(), page, made, held),
-            FromPage::Reset(made) => self.press(page, made, Pressed::Reset),
-            FromPage::Resume(made) => self.press(page, made, Pressed::Resume),
+            FromPage::Reset(made) => self.press(page, mailbox, made, Pressed::Reset),
+            FromPage::Resume(made) => self.press(page, mailbox, made, Pressed::Resume),
             FromPage::TakeControl => {
                 self.lock().seat.take(page);
                 self.tell_seat();
@@ -365,14 +368,13 @@ impl Shared {
     }
 
     /// What was held up on its way, or overtaken by a stop that went another, is nobody's wish any more.
-    fn press(&self, page: PageId, made: Time, pressed: Pressed) {
+    fn press(&self, page: PageId, mailbox: &Mailbox, made: Time, pressed: Pressed) {
         let state = self.lock();
         if state.seat.holder() != Some(page) {
             return;
         }
         if made <= state.stopped || Clock::since_boot().saturating_since(made) > MEANT {
-            let late = json!({ "event": "button_late" });
-            state.pages.get(&page).into_iter().for_each(|page| page.event(frame::event(&late.to_string())));
+            mailbox.event(frame::event(&json!({ "event": "button_late" }).to_string()));
             return;
         }
         drop(state);

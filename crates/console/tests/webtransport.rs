@@ -21,6 +21,8 @@ use wtransport::tls::Sha256Digest;
 use wtransport::{ClientConfig, Connection, Endpoint, RecvStream, SendStream};
 
 const FRONT: ChannelId = ChannelId(20);
+/// Ago.
+const NOW: taut_core::Duration = taut_core::Duration::ZERO;
 const MS: taut_core::Duration = taut_core::Duration::from_millis(1);
 const TOKEN: u128 = 0xabc;
 const SOON: Duration = Duration::from_secs(5);
@@ -212,12 +214,12 @@ fn one_page_is_in_control_more_look_on_and_too_many_are_closed() {
         }
         assert!(gateway.page(1 << 16).await.event("console").await.is_none());
         // Who looks on moves nothing and stops all the same.
-        others[0].say(&pressed(2, MS * 0)).await;
+        others[0].say(&pressed(2, NOW)).await;
         others[0].say(STOP).await;
         assert_eq!(gateway.pressed().await, Pressed::Alarm(Alarm::Pressed));
         drop(first);
         while others[0].event("seat").await.unwrap()["free"] != true {}
-        others[0].say(&pressed(3, MS * 0)).await;
+        others[0].say(&pressed(3, NOW)).await;
         while others[0].event("seat").await.unwrap()["in_control"] != true {}
     });
 }
@@ -354,7 +356,7 @@ fn what_was_pressed_before_a_stop_or_long_ago_does_not_let_go_of_it_however_late
     let gateway = Gateway::start();
     within(SOON, async {
         let mut page = gateway.page(1 << 16).await;
-        page.say(&pressed(1, MS * 0)).await;
+        page.say(&pressed(1, NOW)).await;
         assert_eq!(gateway.pressed().await, Pressed::Reset);
         // A stop that went another way, and was there sooner.
         page.say(&pressed(0, MS * 50)).await;
@@ -363,7 +365,7 @@ fn what_was_pressed_before_a_stop_or_long_ago_does_not_let_go_of_it_however_late
             page.say(&late).await;
             page.event("button_late").await.unwrap();
         }
-        page.say(&pressed(2, MS * 0)).await;
+        page.say(&pressed(2, NOW)).await;
         assert_eq!(gateway.pressed().await, Pressed::Resume);
     });
 }
@@ -398,7 +400,7 @@ fn an_aside_stops_the_robot_whoever_else_is_there_and_does_nothing_else() {
         }
         let second = aside(STOP);
         assert_eq!(gateway.pressed().await, Pressed::Alarm(Alarm::Pressed));
-        let mut third = aside(&pressed(2, MS * 0));
+        let mut third = aside(&pressed(2, NOW));
         // It is closed: what is there to read ends.
         tokio::task::spawn_blocking(move || third.read_to_end(&mut Vec::new())).await.unwrap().unwrap();
         assert!(gateway.pressed.try_recv().is_err());

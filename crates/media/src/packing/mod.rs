@@ -317,13 +317,13 @@ impl Policy {
 mod tests {
     use super::*;
 
-    /// Bytes that went in a second of which every packet left that much after it could, when `waiting` bytes of a frame always wait.
-    fn sent(late: Duration, waiting: u64) -> u64 {
+    /// Bytes that went in a second of which every packet left that much after it could, when more of a frame always waits.
+    fn sent(late: Duration) -> u64 {
         let (media_rate, chunk) = (Bitrate::from_bps(464_000), Duration::from_millis(15));
         let scheme = Scheme::VisualHaptic { media_rate, with_sample: Duration::from_millis(1), chunk };
         let mut packer = Packer::new(scheme).expect("not separate");
         let (mut now, mut bytes) = (Time::ZERO, 0);
-        let waiting = Waiting { samples: 0, media: Some(waiting) };
+        let waiting = Waiting { samples: 0, media: Some(2_000) };
         packer.tick(now, false);
         while now < Time::from_nanos(1_000_000_000) {
             packer.time_out(now);
@@ -340,9 +340,9 @@ mod tests {
     #[test]
     fn a_host_that_is_late_sends_no_less() {
         for late in [0, 80, 400, 3_000].map(Duration::from_micros) {
-            let bytes = sent(late, 2_000);
+            let bytes = sent(late);
             assert!((57_000..=58_000).contains(&bytes), "{bytes} B of 58,000, {late} late");
         }
-        assert!(sent(Duration::from_secs(1), 2_000) <= 2 * 870, "what is made up for is bounded");
+        assert!(sent(Duration::from_secs(1)) <= 2 * 870, "what is made up for is bounded");
     }
 }

@@ -114,18 +114,19 @@ impl Outstanding {
 
     /// When one leaves ahead of the window for an emergency that waits, whether a copy of it is offered or not.
     pub(super) fn due(&self, rtt: Duration) -> Option<Time> {
+        self.after(rtt, AGAIN)
+    }
+
+    /// Once nothing was heard for long, and so long after the last.
+    fn after(&self, rtt: Duration, apart: Duration) -> Option<Time> {
         let silent = self.since + rtt * 2 + HELD;
-        let due = self.probed.map_or(silent, |probed| silent.max(probed + AGAIN));
+        let due = self.probed.map_or(silent, |probed| silent.max(probed + apart));
         (!self.chunks.is_empty()).then_some(due)
     }
 
     /// The packet that leaves ahead of the window for an emergency that waits; `rtt` is the round trip.
     pub(super) fn probe(&mut self, now: Time, rtt: Duration) -> Option<Vec<u8>> {
-        let silent = now.saturating_since(self.since) >= rtt * 2 + HELD;
-        let lately = self.probed.is_some_and(|probed| now.saturating_since(probed) < APART);
-        if self.chunks.is_empty() || !silent || lately {
-            return None;
-        }
+        self.after(rtt, APART).filter(|due| *due <= now)?;
         self.probed = Some(now);
         let newest = Chunk(&self.newest).asking();
         let before = self.chunks.iter().take_while(|chunk| chunk.is_none()).count();
