@@ -179,6 +179,14 @@ impl Controller {
         }
     }
 
+    /// Something of the peer's came that took so long, ns, give or take the same for all.
+    #[inline]
+    pub(crate) fn came(&mut self, now: Time, back: i64) {
+        if let Law::OwnQueue(law) = &mut self.law {
+            law.came(now, back);
+        }
+    }
+
     /// A frame arrived. `packet` tells what one of the transport's took lately, if it knows.
     pub(crate) fn acknowledged(
         &mut self,

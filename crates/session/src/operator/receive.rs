@@ -256,19 +256,21 @@ impl<T: Transport> Operator<T> {
     }
 
     fn handle_feedback(&mut self, now: Time, feedback: &Feedback) {
-        if let Some(ack) = &feedback.ack {
-            self.handle_ack(now, ack);
-        }
         let mut feedback = *feedback;
         if self.config.codec == Codec::Native {
             let wire = &mut feedback.state;
             wire.sequence = completed(self.feedback.window.highest().unwrap_or(0), wire.sequence as u32);
             wire.deadline_us = self.feedback.deadline_us;
-            let created = self.sync.peer_time(now, (wire.created_ns / 1_000) as u32);
-            wire.created_ns = created.map_or(wire.created_ns, |created| created.0);
+            if let Some(created) = self.sync.peer_time(now, (wire.created_ns / 1_000) as u32) {
+                wire.created_ns = created.0;
+                self.sending.came(now, PeerTime(created.0.saturating_add(u64::from(wire.waited_us) * 1_000)));
+            }
             if feedback.applied != 0 {
                 feedback.applied = completed(self.sending.next_sequence(), feedback.applied as u32);
             }
+        }
+        if let Some(ack) = &feedback.ack {
+            self.handle_ack(now, ack);
         }
         let wire = &feedback.state;
         let sighting = self.feedback.window.record(wire.sequence);

@@ -348,8 +348,10 @@ impl<T: Transport> Robot<T> {
         if self.config.codec == Codec::Native {
             wire.sequence = completed(self.window.highest().unwrap_or(0), wire.sequence as u32);
             wire.deadline_us = self.state_deadline_us;
-            let created = self.sync.peer_time(now, (wire.created_ns / 1_000) as u32);
-            wire.created_ns = created.map_or(wire.created_ns, |created| created.0);
+            if let Some(created) = self.sync.peer_time(now, (wire.created_ns / 1_000) as u32) {
+                wire.created_ns = created.0;
+                self.sending.came(now, PeerTime(created.0.saturating_add(u64::from(wire.waited_us) * 1_000)));
+            }
         }
         let wire = &wire;
         let stream = self.counters.stream(wire.stream);

@@ -333,6 +333,12 @@ impl Sending {
         rate.map(|rate| Bitrate::from_bps((rate * share * 8.0 * ENCODER) as u64))
     }
 
+    /// Something came that the peer sent then, by its clock.
+    #[inline]
+    pub(crate) fn came(&mut self, now: Time, sent: PeerTime) {
+        self.controller.came(now, now.as_nanos().wrapping_sub(sent.0) as i64);
+    }
+
     /// The peer tells of states. What is new of the one that it names; what became of all is in [`outcomes`](Self::outcomes).
     pub(crate) fn acknowledged(
         &mut self,
@@ -371,6 +377,9 @@ impl Sending {
         sync: &mut ClockSync,
         packet: impl Fn() -> Option<Duration>,
     ) -> Result<(), DropCause> {
+        if let Some(sent) = sync.peer_time(now, header.sent_us) {
+            self.came(now, sent);
+        }
         let controller = &mut self.controller;
         if let Some(ack) = header.ack {
             let arrived = ack.held().map(|held| header.sent_us.wrapping_sub(held.into()));

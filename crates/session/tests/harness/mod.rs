@@ -8,7 +8,9 @@ use taut_core::{
     Transport,
 };
 use taut_link::Chain;
-use taut_session::{Operator, OperatorConfig, OperatorEvent, Robot, RobotConfig, RobotEvent, State};
+use taut_session::{
+    Operator, OperatorConfig, OperatorEvent, Robot, RobotConfig, RobotEvent, RobotState, State,
+};
 use taut_transport::tcp::{Tcp, TcpConfig};
 use taut_transport::udp::{Udp, UdpConfig};
 
@@ -414,21 +416,40 @@ impl<T: Transport, O: Observer> World<T, O> {
     /// Connects and resumes; samples and measurements every millisecond from then on.
     pub fn start(&mut self) {
         let patience = self.now + MS * 5_000;
-        while self.now < patience && self.robot.state() != taut_session::RobotState::Enabled {
+        while self.now < patience && self.robot.state() != RobotState::Enabled {
             self.run_until(self.now + MS * 100);
             self.resume();
             self.sampling = Some(MS);
             self.next_sample = self.now;
             self.run_until(self.now + MS * 100);
         }
-        assert_eq!(self.robot.state(), taut_session::RobotState::Enabled, "no session");
+        assert_eq!(self.robot.state(), RobotState::Enabled, "no session");
         self.measure();
+    }
+
+    /// The robot measures every millisecond from the beginning on; so long after the operator is connected the robot is resumed, and samples come from
+    /// when it is enabled.
+    pub fn start_after(&mut self, wait: Duration) {
+        self.measure();
+        let patience = self.now + wait + MS * 5_000;
+        let run = |world: &mut Self, until: &dyn Fn(&Self) -> bool| {
+            while !until(world) {
+                assert!(world.now < patience, "no session");
+                world.run_until(world.now + MS);
+            }
+        };
+        run(self, &|world| world.robot.has_operator());
+        self.run_until(self.now + wait);
+        run(self, &|world| world.operator.robot().0 == RobotState::Paused);
+        assert!(self.resume());
+        run(self, &|world| world.operator.robot().0 == RobotState::Enabled);
+        (self.sampling, self.next_sample) = (Some(MS), self.now);
     }
 
     /// Connects an operator who only looks on: measurements every millisecond from then on, and no sample.
     pub fn look_on(&mut self) {
         self.run_until(self.now + MS * 1_000);
-        assert_eq!(self.robot.state(), taut_session::RobotState::Paused, "no session");
+        assert_eq!(self.robot.state(), RobotState::Paused, "no session");
         self.measure();
     }
 

@@ -57,8 +57,8 @@ impl Outstanding {
         }
     }
 
-    /// A packet leaves, or would, as far as `dcsctp` knows. `must_arrive` says it of a whole unordered message by its payload protocol identifier.
-    pub(super) fn sent(&mut self, now: Time, packet: &[u8], must_arrive: impl Fn(u32) -> bool) {
+    /// A packet leaves, or would, as far as `dcsctp` knows. `is_urgent` says it of a whole message by its payload protocol identifier.
+    pub(super) fn sent(&mut self, now: Time, packet: &[u8], is_urgent: impl Fn(u32) -> bool) {
         for chunk in packet::chunks(packet) {
             let Some(tsn) = chunk.tsn() else { continue };
             if self.chunks.is_empty() || distance(self.first, tsn) >= self.chunks.len() as i64 + JUMP {
@@ -71,11 +71,11 @@ impl Outstanding {
             }
             // `dcsctp` skips single numbers.
             self.chunks.resize(index as usize, None);
-            let must = chunk.whole_unordered().map(&must_arrive);
-            if must == Some(true) {
+            let urgent = chunk.whole().map(&is_urgent);
+            if urgent == Some(true) {
                 self.urgent = Some(tsn);
             }
-            let may_be_skipped = must == Some(false);
+            let may_be_skipped = urgent == Some(false) && chunk.is_unordered();
             self.chunks.push_back((!may_be_skipped).then(|| chunk.asking()));
             self.newest.clear();
             self.newest.extend_from_slice(chunk.0);

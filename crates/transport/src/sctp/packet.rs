@@ -37,11 +37,16 @@ impl Chunk<'_> {
         Some((cumulative, cumulative.wrapping_add(last.into())))
     }
 
-    /// Is it the whole of an unordered message? Then its payload protocol identifier.
-    pub(super) fn whole_unordered(self) -> Option<u32> {
+    /// Is it the whole of a message? Then its payload protocol identifier.
+    pub(super) fn whole(self) -> Option<u32> {
         let at = if self.0[0] == I_DATA { 16 } else { 12 };
-        let whole = self.tsn().is_some() && self.0[1] & (UNORDERED | WHOLE) == UNORDERED | WHOLE;
+        let whole = self.tsn().is_some() && self.0[1] & WHOLE == WHOLE;
         whole.then(|| self.word(at)).flatten()
+    }
+
+    /// May it overtake what went before it?
+    pub(super) fn is_unordered(self) -> bool {
+        self.0[1] & UNORDERED != 0
     }
 
     /// Is it a message whose sender waits for the acknowledgement (I bit, RFC 7053)?

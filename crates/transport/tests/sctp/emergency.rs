@@ -27,6 +27,8 @@ struct Case {
     states: Reliability,
     /// From one copy of it to the next.
     apart: Duration,
+    /// How the first copy goes; a session's later ones are unreliable.
+    first: Reliability,
 }
 
 /// From the end of the outage, or the press if that was later, until the stop is there; and the network.
@@ -47,7 +49,8 @@ fn late(case: &Case) -> (Duration, Net<Sctp>) {
             }
         }
         if net.now >= due {
-            let message = stop(&net);
+            let reliability = if due == pressed { case.first } else { Reliability::Unreliable };
+            let message = Message { reliability, ..stop(&net) };
             offer(&mut net, 0, message).expect("there is room for a stop");
             due = net.now + case.apart;
         }
@@ -77,6 +80,7 @@ fn cases(states: Reliability) -> impl Iterator<Item = Case> {
                         pressed: MS * pressed,
                         states,
                         apart: COPIES_APART,
+                        first: Reliability::Unreliable,
                     })
                 })
             })
@@ -103,6 +107,29 @@ fn a_stop_is_there_a_round_trip_and_a_half_after_the_path_is_back_however_long_i
         latest.push(late);
     }
     println!("latest {:?}", latest.iter().max());
+}
+
+/// It left while nobody knew that the path was away, and is lost; no other copy is offered.
+#[test]
+fn a_reliable_stop_that_was_lost_is_sent_ahead_of_the_retransmission_timer() {
+    for outage in [20, 300, 1_200, 9_000] {
+        for case in cases(Reliability::Unreliable).take(18).step_by(5) {
+            let case = Case {
+                outage: MS * outage,
+                cut: [true; 2],
+                pressed: MS,
+                apart: MS * 100_000,
+                first: Reliability::Reliable,
+                ..case
+            };
+            let (late, _) = late(&case);
+            println!("{} {outage}: {late}", case.one_way);
+            // What was heard last left before the outage: two round trips and the wait of an acknowledgement later silence says something.
+            let noticed = (case.one_way * 5 + MS * 100).saturating_sub(case.outage);
+            let bound = noticed.max(COPIES_APART) + case.one_way * 3 + MS * 2;
+            assert!(late <= bound, "{late} > {bound}: {} one way, {outage}", case.one_way);
+        }
+    }
 }
 
 /// What must arrive is repeated, as the window grows: by twice as much each round trip.

@@ -80,6 +80,9 @@ pub(crate) struct Flight {
     frames: [Least<Duration>; 2],
     packets: Least<Duration>,
     there: Least<i64>,
+    /// The way back, by the same clocks; and an acknowledgement came that had not waited on it.
+    back: Least<i64>,
+    is_measured: bool,
     jitter: Jitter,
     round: Round,
     standing: Standing,
@@ -171,6 +174,8 @@ impl Flight {
             frames: Default::default(),
             packets: Least::default(),
             there: Least::default(),
+            back: Least::default(),
+            is_measured: false,
             jitter: Jitter::default(),
             round: Round::begin(Time::ZERO, 0),
             standing: Standing::default(),
@@ -325,6 +330,23 @@ impl Flight {
         Some(Duration::from_secs_f64(self.last_bytes * per_byte).max(quiet.unwrap_or_default()))
     }
 
+    /// Something of the peer's came, whatever it is, that took `back` to get here, ns, by two clocks that nobody set.
+    pub(in crate::congestion) fn came(&mut self, now: Time, back: i64) {
+        self.back.record(now, back.clamp(i64::MIN / 4, i64::MAX / 4));
+    }
+
+    /// A round trip without what it waited on the way back more than anything else did that came, as long as each waited there for [long](PATIENT).
+    /// Whoever begins to send while the peer fills the way back would take that wait for the path's own, and not see a queue of its own until it
+    /// is as long.
+    fn without_wait_back(&mut self, rtt: Duration, there: Option<i64>) -> Duration {
+        let Some((there, back)) = there.zip(self.back.get()).filter(|_| !self.is_measured) else {
+            return rtt;
+        };
+        let least = Duration::from_nanos(there.saturating_add(back).max(0) as u64);
+        self.is_measured = least + PATIENT >= rtt;
+        if self.is_measured { rtt } else { least }
+    }
+
     /// A frame arrived. `packet` tells what one of the transport's took lately to be acknowledged, if it knows: over kernel TCP
     /// that is a system call, and nobody asks where there is no window.
     pub(in crate::congestion) fn acknowledged(
@@ -340,7 +362,9 @@ impl Flight {
             self.heard = now;
             return;
         }
-        let above = rtt.saturating_sub(self.frames[usize::from(bytes > LONG)].record(now, rtt));
+        let there = there.map(|there| there.clamp(i64::MIN / 4, i64::MAX / 4));
+        let least = self.without_wait_back(rtt, there);
+        let above = rtt.saturating_sub(self.frames[usize::from(bytes > LONG)].record(now, least));
         // Under a window an outage is not a slow path, nor what comes at once after it a fast one.
         let silent = now.saturating_since(std::mem::replace(&mut self.heard, now));
         let frame = self.frame;
@@ -355,7 +379,6 @@ impl Flight {
             self.round = Round { filled: self.round.filled, ..Round::begin(now, self.sent + 1) };
             return;
         }
-        let there = there.map(|there| there.clamp(i64::MIN / 4, i64::MAX / 4));
         let way_above = there.map_or(above, |there| {
             Duration::from_nanos(there.saturating_sub(self.there.record(now, there)).unsigned_abs())
         });
@@ -425,8 +448,8 @@ impl Flight {
     pub(in crate::congestion) fn lost_path(&mut self, now: Time) {
         self.release(now);
         self.before = self.sent;
-        (self.frames, self.packets, self.there, self.recent) = Default::default();
-        self.jitter = Jitter::default();
+        (self.frames, self.packets, self.there, self.back, self.recent) = Default::default();
+        (self.jitter, self.is_measured) = (Jitter::default(), false);
         self.round = Round::begin(now, self.sent + 1);
         self.room.saw(now, false, self.sent, self.sent);
     }
