@@ -39,7 +39,7 @@ use crate::probe::Beside;
 use crate::record::Record;
 use crate::sound::{Sound, SoundArguments};
 use crate::streams::print;
-use crate::video::{Camera, CameraWords, VideoSpec};
+use crate::video::{Camera, CameraWords, VideoCodec, VideoSpec};
 use crate::watchdog::Watchdogs;
 use crate::{Ended, button, last_stop, state, watchdog};
 
@@ -133,6 +133,9 @@ pub(crate) struct Arguments {
     /// The most that each camera of --video sends; less where the network carries less
     #[arg(long, value_name = "RATE", default_value = "2Mbit", requires = "video")]
     video_rate: Bitrate,
+    /// How pictures of --video are encoded; h264 where taut was built with OpenH264
+    #[arg(long, value_enum, default_value = "vp8", requires = "video")]
+    video_codec: VideoCodec,
     #[command(flatten)]
     law: LawArguments,
     #[command(flatten)]
@@ -331,8 +334,7 @@ impl Arguments {
 
     fn cameras(&self, channels: &Channels, seen: &Seen) -> Result<Cameras, String> {
         let camera = |spec: &VideoSpec| {
-            let (channel, ask) = channels.of_picture(&spec.name)?;
-            Camera::new(spec, channel, ask, self.video_rate, seen)
+            Camera::new(spec, channels.of_picture(&spec.name)?, (self.video_codec, self.video_rate), seen)
         };
         let cameras: Vec<_> = self.video.iter().map(camera).collect::<Result<_, String>>()?;
         Ok(cameras.into_iter().unzip())

@@ -8,6 +8,9 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use clap::ValueEnum;
+use taut_media::picture;
+
 pub(crate) use self::camera::{Camera, CameraWords};
 pub(crate) use self::screen::{Screen, ScreenWords};
 
@@ -29,6 +32,25 @@ pub(crate) enum Source {
     Ivf(PathBuf),
     /// VP8 that another program sends there.
     Rtp(SocketAddr),
+}
+
+/// How pictures are encoded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum VideoCodec {
+    /// By libvpx
+    #[default]
+    Vp8,
+    /// By OpenH264, where taut was built with it
+    H264,
+}
+
+impl VideoCodec {
+    fn of_channel(self) -> picture::Codec {
+        match self {
+            Self::Vp8 => picture::Codec::Vp8,
+            Self::H264 => picture::Codec::H264,
+        }
+    }
 }
 
 /// Of pictures.

@@ -11,7 +11,7 @@ use taut_session::{ChannelEvent, ChannelId};
 use taut_video::{Encoder, EncoderConfig, Image, VideoError};
 
 use super::frames::Frames;
-use super::{Format, VideoSpec};
+use super::{Format, VideoCodec, VideoSpec};
 use crate::device::Seen;
 
 /// Words that wait for it, at most: with more it is told that it missed some.
@@ -55,6 +55,7 @@ pub(crate) struct Camera {
     left: Option<Bitrate>,
     frames: Frames,
     encoder: Encoder,
+    codec: VideoCodec,
     format: Format,
     words: Receiver<Word>,
     missed: Arc<AtomicBool>,
@@ -70,25 +71,24 @@ pub(crate) struct CameraWords {
 }
 
 impl Camera {
-    /// Over this channel, asked over that one; with no more than so much.
+    /// Over this channel, asked over that one; in this codec, with no more than so much.
     ///
     /// # Errors
     /// One line, where there is no encoder for it.
     pub(crate) fn new(
         spec: &VideoSpec,
-        channel: ChannelId,
-        ask: ChannelId,
-        most: Bitrate,
+        (channel, ask): (ChannelId, ChannelId),
+        (codec, most): (VideoCodec, Bitrate),
         seen: &Seen,
     ) -> Result<(Self, CameraWords), String> {
         let wrong = |error: String| format!("--video {}: {error}", spec.name);
         let (frames, format) = Frames::open(&spec.source, seen).map_err(wrong)?;
-        let encoder = encoder(format, most).map_err(|error| wrong(error.to_string()))?;
+        let encoder = encoder(format, codec, most).map_err(|error| wrong(error.to_string()))?;
         let (sender, words) = sync_channel(WORDS);
         let missed = Arc::new(AtomicBool::new(false));
         let told = CameraWords { channel, ask, words: sender, missed: Arc::clone(&missed) };
         let name = spec.name.clone();
-        Ok((Self { name, channel, most, left: None, frames, encoder, format, words, missed }, told))
+        Ok((Self { name, channel, most, left: None, frames, encoder, codec, format, words, missed }, told))
     }
 
     /// Starts its thread, which ends with the last of its [`CameraWords`]. `send` gives a message to the session: what was made when; false: it does
@@ -190,7 +190,7 @@ impl Camera {
             let format = Format { width, height, ..self.format };
             let rate = self.encoder.bitrate();
             // One for which there is no encoder is left out.
-            let Ok(other) = encoder(format, rate) else { return Duration::ZERO };
+            let Ok(other) = encoder(format, self.codec, rate) else { return Duration::ZERO };
             (self.encoder, self.format) = (other, format);
         }
         if self.missed.swap(false, Ordering::AcqRel) {
@@ -227,8 +227,9 @@ fn in_phase(next: Time, ask: Ask) -> Time {
     if later > 0 { next + shift } else { next - shift }
 }
 
-fn encoder(format: Format, rate: Bitrate) -> Result<Encoder, VideoError> {
-    Encoder::new(EncoderConfig::new(format.width, format.height, format.rate).rate(rate))
+fn encoder(format: Format, codec: VideoCodec, rate: Bitrate) -> Result<Encoder, VideoError> {
+    let config = EncoderConfig::new(format.width, format.height, format.rate).rate(rate);
+    Encoder::new(config.codec(codec.of_channel()))
 }
 
 impl CameraWords {
