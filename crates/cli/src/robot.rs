@@ -127,13 +127,13 @@ pub(crate) struct Arguments {
     /// A URDF with limits of the joints of --channels (<limit> of each joint that moves, in the file's order)
     #[arg(long, value_name = "FILE.urdf", requires = "channels")]
     limits: Option<PathBuf>,
-    /// Send pictures over a channel of this name: NAME=test, a test picture, or NAME=test:WIDTHxHEIGHT@RATE; NAME=ivf:FILE, a file of VP8; NAME=rtp:ADDRESS:PORT, VP8 that another program sends there. Repeatable
+    /// Send pictures over a channel of this name: NAME=test, a test picture, or NAME=test:WIDTHxHEIGHT@RATE; NAME=ivf:FILE, a file of VP8; NAME=rtp:ADDRESS:PORT, VP8 that another program sends there; NAME=gst:PIPELINE, of GStreamer, where taut was built with it. Repeatable
     #[arg(long, value_name = "NAME=SOURCE")]
     video: Vec<VideoSpec>,
     /// The most that each camera of --video sends; less where the network carries less
     #[arg(long, value_name = "RATE", default_value = "2Mbit", requires = "video")]
     video_rate: Bitrate,
-    /// How pictures of --video are encoded; h264 where taut was built with OpenH264
+    /// How pictures of --video are encoded; h264 where taut was built with OpenH264. What an encoder of NAME=gst:PIPELINE made stays as it is
     #[arg(long, value_enum, default_value = "vp8", requires = "video")]
     video_codec: VideoCodec,
     #[command(flatten)]

@@ -122,7 +122,7 @@ mod tests {
     #[test]
     fn after_a_loss_nothing_is_passed_before_a_key_frame_and_one_is_asked_for() {
         let mut passing = Passing::new();
-        let mut pass = |passing: &mut Passing, frame: &[u8]| {
+        let pass = |passing: &mut Passing, frame: &[u8]| {
             passing
                 .pass(Codec::H264, SIZE, frame)
                 .map(|passed| (passed.picture.number, passed.picture.reference))

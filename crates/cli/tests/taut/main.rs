@@ -29,6 +29,7 @@ mod gap;
 #[cfg(test)]
 mod gate;
 #[cfg(test)]
+mod gstreamer;
 mod guide;
 #[cfg(test)]
 mod json;
