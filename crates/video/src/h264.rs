@@ -18,9 +18,6 @@ pub const fn is_available() -> bool {
     cfg!(feature = "openh264")
 }
 
-/// Columns and rows of its pictures are even, and this many at least.
-pub(crate) const FEWEST: usize = 16;
-
 #[cfg(feature = "openh264")]
 mod library {
     use std::ffi::{c_int, c_void};
@@ -28,12 +25,14 @@ mod library {
 
     use openh264_sys2 as sys;
 
-    use super::{FEWEST, Image, Made, SliceHeader, Tell, VideoError, Wish};
+    use super::{Image, Made, SliceHeader, Tell, VideoError, Wish};
     use crate::longterm::PERIOD;
     use crate::quantiser::Quantiser;
     use crate::slice::slice_header;
 
-    /// Columns and rows at most, on either side (level 5.2).
+    /// Columns and rows are even, and this many at least.
+    const FEWEST: usize = 16;
+    /// And at most, on either side (level 5.2).
     const LARGEST: (usize, usize) = (3_840, 2_160);
     /// It knows of no more a second.
     const MOST_FRAMES: u32 = 60;

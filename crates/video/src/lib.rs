@@ -39,11 +39,14 @@ mod h264;
 mod halving;
 mod image;
 mod ivf;
+#[cfg_attr(not(feature = "openh264"), allow(dead_code))]
 mod longterm;
 mod passing;
+#[cfg_attr(not(feature = "openh264"), allow(dead_code))]
 mod quantiser;
 mod references;
 mod scene;
+#[cfg_attr(not(feature = "openh264"), allow(dead_code))]
 mod slice;
 mod vpx;
 

@@ -12,6 +12,7 @@ pub(super) struct Came {
 }
 
 /// As the last element gives it.
+#[cfg_attr(not(feature = "gstreamer"), allow(dead_code))]
 pub(super) enum Content {
     Image(Image),
     /// What an encoder made of it.

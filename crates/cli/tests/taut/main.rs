@@ -30,6 +30,7 @@ mod gap;
 mod gate;
 #[cfg(test)]
 mod gstreamer;
+#[cfg(test)]
 mod guide;
 #[cfg(test)]
 mod json;

@@ -387,7 +387,9 @@ mod tests {
     #[test]
     fn the_end_of_a_pipeline_is_said_once_and_newer_pictures_replace_older_ones() {
         let (mut pipeline, _) = Pipeline::open("videotestsrc num-buffers=20 is-live=true").unwrap();
-        std::thread::sleep(std::time::Duration::from_millis(300));
+        // For a while nobody takes them.
+        let (_nobody, says) = std::sync::mpsc::channel::<()>();
+        assert!(says.recv_timeout(std::time::Duration::from_millis(300)).is_err());
         assert_eq!(pictures(&mut pipeline, 2).len(), 2);
         let counts = pipeline.shared.lock().counts;
         assert!(counts.newer > 5 && counts.waited == 0, "{counts:?}");
