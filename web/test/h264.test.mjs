@@ -6,7 +6,7 @@ import { inEachBrowser } from "./browsers.mjs";
 import { open } from "./page.mjs";
 import { Session, TAUT, until } from "./session.mjs";
 
-const asked = "robot --listen 127.0.0.1:0 --plaintext --transport udp --state none --video front=test:64x48 --video-codec h264";
+const asked = "robot --listen 127.0.0.1:0 --plaintext --transport udp --state none --video front=test:640x481 --video-codec h264";
 const { stderr } = spawnSync(TAUT, asked.split(" "), { encoding: "utf8" });
 const skip = /--features/.test(stderr) && "taut was built without OpenH264";
 if (skip) console.log(`skipped: H.264, ${skip}`);
