@@ -86,7 +86,7 @@ test-long: ## The whole of what `make test` takes a slice of: every seed, networ
 	$(call need,$(TEST_NEEDS))
 	$(CLIPPY) RUSTC_WORKSPACE_WRAPPER=$(CURDIR)/.ci/rustc cargo test --locked --workspace --features taut/stream --lib --tests -- --ignored at_length
 
-test-edges: ## Tests of what `make test` leaves out: the Python package, from its wheel, the bridge to ROS 2, and the console in a browser; minutes
+test-edges: ## Tests of what `make test` leaves out: the Python package, from its wheel, H.264, GStreamer, the bridge to ROS 2, and the console in a browser; minutes
 	$(call need,cc:gcc,libc6-dev)
 	.ci/edges
 

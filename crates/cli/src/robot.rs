@@ -39,7 +39,7 @@ use crate::probe::Beside;
 use crate::record::Record;
 use crate::sound::{Sound, SoundArguments};
 use crate::streams::print;
-use crate::video::{Camera, CameraWords, VideoSpec};
+use crate::video::{Camera, CameraWords, VideoCodec, VideoSpec};
 use crate::watchdog::Watchdogs;
 use crate::{Ended, button, last_stop, state, watchdog};
 
@@ -127,12 +127,15 @@ pub(crate) struct Arguments {
     /// A URDF with limits of the joints of --channels (<limit> of each joint that moves, in the file's order)
     #[arg(long, value_name = "FILE.urdf", requires = "channels")]
     limits: Option<PathBuf>,
-    /// Send pictures over a channel of this name: NAME=test, a test picture, or NAME=test:WIDTHxHEIGHT@RATE; NAME=ivf:FILE, a file of VP8; NAME=rtp:ADDRESS:PORT, VP8 that another program sends there. Repeatable
+    /// Send pictures over a channel of this name: NAME=test, a test picture, or NAME=test:WIDTHxHEIGHT@RATE; NAME=ivf:FILE, a file of VP8; NAME=rtp:ADDRESS:PORT, VP8 that another program sends there; NAME=gst:PIPELINE, of GStreamer, where taut was built with it. Repeatable
     #[arg(long, value_name = "NAME=SOURCE")]
     video: Vec<VideoSpec>,
     /// The most that each camera of --video sends; less where the network carries less
     #[arg(long, value_name = "RATE", default_value = "2Mbit", requires = "video")]
     video_rate: Bitrate,
+    /// How pictures of --video are encoded; h264 where taut was built with OpenH264. What an encoder of NAME=gst:PIPELINE made stays as it is
+    #[arg(long, value_enum, default_value = "vp8", requires = "video")]
+    video_codec: VideoCodec,
     #[command(flatten)]
     law: LawArguments,
     #[command(flatten)]
@@ -331,8 +334,7 @@ impl Arguments {
 
     fn cameras(&self, channels: &Channels, seen: &Seen) -> Result<Cameras, String> {
         let camera = |spec: &VideoSpec| {
-            let (channel, ask) = channels.of_picture(&spec.name)?;
-            Camera::new(spec, channel, ask, self.video_rate, seen)
+            Camera::new(spec, channels.of_picture(&spec.name)?, (self.video_codec, self.video_rate), seen)
         };
         let cameras: Vec<_> = self.video.iter().map(camera).collect::<Result<_, String>>()?;
         Ok(cameras.into_iter().unzip())

@@ -2,11 +2,15 @@
 
 mod camera;
 mod frames;
+mod pipeline;
 mod screen;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
+
+use clap::ValueEnum;
+use taut_media::picture;
 
 pub(crate) use self::camera::{Camera, CameraWords};
 pub(crate) use self::screen::{Screen, ScreenWords};
@@ -29,6 +33,27 @@ pub(crate) enum Source {
     Ivf(PathBuf),
     /// VP8 that another program sends there.
     Rtp(SocketAddr),
+    /// A pipeline of GStreamer, without its end.
+    Pipeline(String),
+}
+
+/// How pictures are encoded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum VideoCodec {
+    /// By libvpx
+    #[default]
+    Vp8,
+    /// By OpenH264, where taut was built with it
+    H264,
+}
+
+impl VideoCodec {
+    fn of_channel(self) -> picture::Codec {
+        match self {
+            Self::Vp8 => picture::Codec::Vp8,
+            Self::H264 => picture::Codec::H264,
+        }
+    }
 }
 
 /// Of pictures.
@@ -65,8 +90,9 @@ impl FromStr for Source {
                 .parse()
                 .map(Self::Rtp)
                 .map_err(|_| format!("`{at}` is no address: write rtp:127.0.0.1:5004")),
+            ("gst", Some(text)) if !text.trim().is_empty() => Ok(Self::Pipeline(text.to_owned())),
             (other, _) => Err(format!(
-                "`{other}` is not a source of pictures; there is test, drawn, ivf:FILE and rtp:ADDRESS:PORT"
+                "`{other}` is not a source of pictures; there is test, drawn, ivf:FILE, rtp:ADDRESS:PORT and gst:PIPELINE"
             )),
         }
     }
@@ -108,7 +134,10 @@ mod tests {
         let source = |text: &str| text.parse().map(|spec: VideoSpec| spec.source);
         assert_eq!(source("front=ivf:a:b.ivf"), Ok(Source::Ivf("a:b.ivf".into())));
         assert_eq!(source("front=rtp:127.0.0.1:5004"), Ok(Source::Rtp(([127, 0, 0, 1], 5004).into())));
+        let text = "videotestsrc ! video/x-raw,width=64";
+        assert_eq!(source(&format!("front=gst:{text}")), Ok(Source::Pipeline(text.to_owned())));
         for wrong in [
+            "front=gst: ",
             "front=ivf",
             "front=ivf:",
             "front=rtp:5004",

@@ -4,8 +4,7 @@ use std::collections::VecDeque;
 
 use taut_media::picture::{Ask, Codec, Picture};
 
-use crate::vpx::RawDecoder;
-use crate::{Image, VideoError};
+use crate::{Image, VideoError, h264, has_h264, is_available, vpx};
 
 /// Frames that wait for one before them.
 const HELD: usize = 4;
@@ -47,15 +46,46 @@ pub struct DecoderCounts {
     pub malformed: u64,
 }
 
-/// Decodes VP8 frames of a channel of schema `taut/Picture`, each as soon as what it needs was decoded.
+/// Decodes VP8 frames of a channel of schema `taut/Picture`, and H.264 where taut was built with OpenH264, each as soon as what it needs was decoded.
 #[derive(Debug)]
 pub struct Decoder {
-    raw: RawDecoder,
+    raw: Raw,
     /// Numbers that were decoded since the last key frame, the newest last.
     done: VecDeque<u32>,
     held: VecDeque<Held>,
     first: Option<u32>,
     counts: DecoderCounts,
+}
+
+/// A library for each codec, from the first key frame in it on.
+#[derive(Debug, Default)]
+struct Raw {
+    vp8: Option<vpx::RawDecoder>,
+    h264: Option<h264::RawDecoder>,
+}
+
+impl Raw {
+    fn decode(&mut self, codec: Codec, frame: &[u8]) -> Result<Image, VideoError> {
+        match codec {
+            Codec::Vp8 => match &mut self.vp8 {
+                Some(raw) => raw.decode(frame),
+                none => none.insert(vpx::RawDecoder::new()?).decode(frame),
+            },
+            Codec::H264 => match &mut self.h264 {
+                Some(raw) => raw.decode(frame),
+                none => none.insert(h264::RawDecoder::new()?).decode(frame),
+            },
+            Codec::Jpeg => Err(VideoError::NotDecoded(codec)),
+        }
+    }
+
+    /// What it holds is worth nothing: the next frame of this codec is a key frame.
+    fn forget(&mut self, codec: Codec) {
+        match codec {
+            Codec::H264 => self.h264 = None,
+            Codec::Vp8 | Codec::Jpeg => {}
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -68,10 +98,14 @@ impl Decoder {
     /// One that has nothing yet.
     ///
     /// # Errors
-    /// Where taut was built without libvpx, or that one is of another version.
+    /// Where taut was built with neither libvpx nor OpenH264, or libvpx is of another version.
     pub fn new() -> Result<Self, VideoError> {
+        let mut raw = Raw::default();
+        if is_available() || !has_h264() {
+            raw.vp8 = Some(vpx::RawDecoder::new()?);
+        }
         Ok(Self {
-            raw: RawDecoder::new()?,
+            raw,
             done: VecDeque::new(),
             held: VecDeque::new(),
             first: None,
@@ -86,7 +120,8 @@ impl Decoder {
     pub fn take(&mut self, payload: &[u8]) -> Result<Taken, VideoError> {
         let parsed = Picture::parse(payload).map_err(VideoError::Picture).and_then(|(picture, frame)| {
             match picture.codec {
-                Codec::Vp8 => Ok((picture, frame)),
+                Codec::Vp8 if is_available() => Ok((picture, frame)),
+                Codec::H264 if has_h264() => Ok((picture, frame)),
                 other => Err(VideoError::NotDecoded(other)),
             }
         });
@@ -142,8 +177,8 @@ impl Decoder {
     }
 
     fn decode(&mut self, picture: Picture, frame: &[u8], taken: &mut Taken) {
-        let Ok(image) = self.raw.decode(frame) else {
-            // What the library holds is worth nothing now.
+        let Ok(image) = self.raw.decode(picture.codec, frame) else {
+            self.raw.forget(picture.codec);
             self.done.clear();
             self.counts.malformed += 1;
             return;

@@ -4,9 +4,11 @@ use taut_core::Bitrate;
 use taut_media::picture::{Ask, Codec, HEADER, Picture};
 
 use crate::halving::Halving;
+use crate::longterm::LongTerm;
 use crate::references::{Plan, References};
-use crate::vpx::{Buffers, Made, RawEncoder};
-use crate::{Image, VideoError};
+use crate::slice::SliceHeader;
+use crate::vpx::Buffers;
+use crate::{Image, VideoError, h264, vpx};
 
 /// How an encoder works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,6 +18,7 @@ pub struct EncoderConfig {
     frame_rate: u32,
     rate: Bitrate,
     threads: u32,
+    codec: Codec,
 }
 
 /// No picture is worth less, and no rate is lower than this.
@@ -25,7 +28,7 @@ impl EncoderConfig {
     /// For pictures of so many pixels, so many a second (1 to 1000): 1.5 Mbit/s until another rate is set, on one thread.
     pub fn new(width: usize, height: usize, frame_rate: u32) -> Self {
         let rate = Bitrate::from_bps(1_500_000);
-        Self { width, height, frame_rate: frame_rate.clamp(1, 1_000), rate, threads: 1 }
+        Self { width, height, frame_rate: frame_rate.clamp(1, 1_000), rate, threads: 1, codec: Codec::Vp8 }
     }
 
     /// The rate to begin with, at least 50 kbit/s. Default 1.5 Mbit/s.
@@ -39,19 +42,43 @@ impl EncoderConfig {
         self.threads = threads.clamp(1, 16);
         self
     }
+
+    /// VP8 or H.264. Default VP8. Pictures in H.264 have an even number of columns and of rows, 16 each at least, and no more than 3840 by 2160.
+    pub fn codec(mut self, codec: Codec) -> Self {
+        self.codec = codec;
+        self
+    }
 }
 
-/// Encodes pictures in VP8, in real time: without looking ahead, at a rate that may change with every frame. A key frame has about three times
+/// Encodes pictures in VP8 or H.264 (constrained baseline, Annex B), in real time: without looking ahead, at a rate that may change with every frame. A key frame has about three times
 /// an average frame's bytes at most, and no more than go in 100 ms, where the coarsest quality allows it, and comes when the receiver has nothing that another could refer to.
 /// Where even that takes longer than 200 ms at the rate, pictures have half or a quarter of the columns and rows until the rate is another; where it was one frame
 /// of a finer quality, as of a scene that changed, for a second.
 #[derive(Debug)]
 pub struct Encoder {
     config: EncoderConfig,
-    raw: RawEncoder,
+    raw: Raw,
     kbps: u32,
-    references: References,
     halving: Halving,
+}
+
+/// A library, and what is known of the receiver.
+#[derive(Debug)]
+enum Raw {
+    Vp8(vpx::RawEncoder, References),
+    H264(h264::RawEncoder, LongTerm),
+}
+
+/// A frame before it is sure that it is sent.
+struct Attempt {
+    plan: Plan,
+    encoded: Encoded,
+    /// What H.264 says in it.
+    header: Option<SliceHeader>,
+    /// No coarser one can be made.
+    coarsest: bool,
+    /// Bytes that were made before it and are more than the rate has.
+    behind: usize,
 }
 
 /// A frame that was made.
@@ -74,22 +101,27 @@ impl Encoder {
     /// An encoder without a receiver.
     ///
     /// # Errors
-    /// Where taut was built without libvpx, that one is of another version, or there is no memory for pictures of that size.
+    /// Where taut was built without a library for the codec, that is of another version, there is no memory for pictures of that size, or the codec has none of it.
     pub fn new(config: EncoderConfig) -> Result<Self, VideoError> {
         let kbps = kbps(config.rate);
-        let raw = RawEncoder::new(config.width, config.height, config.frame_rate, kbps, config.threads)?;
+        let raw = Raw::new(&config, (config.width, config.height), kbps)?;
         let halving = Halving::new(config.width, config.height, config.frame_rate);
-        Ok(Self { config, raw, kbps, references: References::new(), halving })
+        let halving =
+            if config.codec == Codec::H264 { halving.even(config.width, config.height) } else { halving };
+        Ok(Self { config, raw, kbps, halving })
     }
 
     /// From the next frame on this rate, at least 50 kbit/s. A change of less than a fiftieth is none.
     ///
     /// # Errors
-    /// When libvpx refuses it.
+    /// When the library refuses it.
     pub fn set_bitrate(&mut self, rate: Bitrate) -> Result<(), VideoError> {
         let kbps = kbps(rate);
         if kbps.abs_diff(self.kbps) > self.kbps / 50 {
-            self.raw.set_bitrate(kbps)?;
+            match &mut self.raw {
+                Raw::Vp8(raw, _) => raw.set_bitrate(kbps)?,
+                Raw::H264(raw, _) => raw.set_bitrate(kbps),
+            }
             self.kbps = kbps;
         }
         Ok(())
@@ -102,23 +134,32 @@ impl Encoder {
 
     /// The receiver says what it has and lacks.
     pub fn ask(&mut self, ask: Ask) {
-        self.references.ask(ask);
+        match &mut self.raw {
+            Raw::Vp8(_, references) => references.ask(ask),
+            Raw::H264(_, references) => references.ask(ask),
+        }
     }
 
     /// A frame that was made was not sent, or is lost for certain: the next refers to nothing behind it.
     pub fn lost(&mut self) {
-        self.references.lost();
+        match &mut self.raw {
+            Raw::Vp8(_, references) => references.lost(),
+            Raw::H264(_, references) => references.lost(),
+        }
     }
 
     /// Another receiver, or the same with nothing in its memory: the next frame is a key frame.
     pub fn restart(&mut self) {
-        self.references.restart();
+        match &mut self.raw {
+            Raw::Vp8(_, references) => references.restart(),
+            Raw::H264(_, references) => references.restart(),
+        }
     }
 
     /// Encodes a picture.
     ///
     /// # Errors
-    /// Of a picture of another size than the encoder's, and where libvpx fails; then the next frame is a key frame.
+    /// Of a picture of another size than the encoder's, and where the library fails; then the next frame is a key frame.
     pub fn encode(&mut self, image: &Image) -> Result<Encoded, VideoError> {
         let (width, height) = (image.width(), image.height());
         if (width, height) != (self.config.width, self.config.height) {
@@ -129,36 +170,83 @@ impl Encoder {
             let smaller = (0..self.halving.times()).try_fold(None, |before: Option<Image>, _| {
                 before.as_ref().unwrap_or(image).halved().map(Some)
             })?;
-            let (plan, encoded, coarsest) = self.encode_once(smaller.as_ref().unwrap_or(image))?;
-            if !self.halving.shrinks(encoded.frame().len(), self.kbps, coarsest) {
-                self.references.made(&plan);
-                return Ok(encoded);
+            let image = smaller.as_ref().unwrap_or(image);
+            // Of another size than the one before it is a key frame.
+            self.raw.resize(&self.config, (image.width(), image.height()), self.kbps)?;
+            let made = self.raw.encode(image).inspect_err(|_| self.restart())?;
+            let waits = made.behind.max(made.encoded.frame().len());
+            if !self.halving.shrinks(waits, self.kbps, made.coarsest) {
+                self.raw.made(&made);
+                return Ok(made.encoded);
             }
         }
     }
+}
 
-    /// Of another size than the one before it is a key frame. True: no coarser one can be made.
-    fn encode_once(&mut self, image: &Image) -> Result<(Plan, Encoded, bool), VideoError> {
-        let size = (image.width(), image.height());
-        if self.raw.size() != size {
-            let EncoderConfig { frame_rate, threads, .. } = self.config;
-            self.references.restart();
-            self.raw = RawEncoder::new(size.0, size.1, frame_rate, self.kbps, threads)?;
+impl Raw {
+    fn new(config: &EncoderConfig, (width, height): (usize, usize), kbps: u32) -> Result<Self, VideoError> {
+        let EncoderConfig { frame_rate, threads, .. } = *config;
+        match config.codec {
+            Codec::Vp8 => vpx::RawEncoder::new(width, height, frame_rate, kbps, threads)
+                .map(|raw| Self::Vp8(raw, References::new())),
+            Codec::H264 => h264::RawEncoder::new(width, height, frame_rate, kbps, threads)
+                .map(|raw| Self::H264(raw, LongTerm::new())),
+            Codec::Jpeg => Err(VideoError::NotEncoded(Codec::Jpeg)),
         }
-        let mut plan = self.references.plan();
-        let (width, height) = (size.0 as u16, size.1 as u16);
+    }
+
+    /// Takes pictures of this size from now on, if it does not yet; what is known of the receiver stays.
+    fn resize(&mut self, config: &EncoderConfig, size: (usize, usize), kbps: u32) -> Result<(), VideoError> {
+        let EncoderConfig { frame_rate, threads, .. } = *config;
+        match self {
+            Self::Vp8(raw, references) if raw.size() != size => {
+                references.restart();
+                *raw = vpx::RawEncoder::new(size.0, size.1, frame_rate, kbps, threads)?;
+            }
+            Self::H264(raw, references) if raw.size() != size => {
+                references.restart();
+                *raw = h264::RawEncoder::new(size.0, size.1, frame_rate, kbps, threads)?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn encode(&mut self, image: &Image) -> Result<Attempt, VideoError> {
         let mut payload = vec![0; HEADER];
-        let made = self.raw.encode(image, plan.refers, plan.replaces, &mut payload);
-        let Made { key, coarsest } = made.inspect_err(|_| self.references.restart())?;
-        if key {
-            plan = Plan { refers: Buffers::NONE, reference: plan.number, recovers: true, ..plan };
-        }
+        let (plan, header, coarsest, behind, codec) = match self {
+            Self::Vp8(raw, references) => {
+                let mut plan = references.plan();
+                let vpx::Made { key, coarsest } =
+                    raw.encode(image, plan.refers, plan.replaces, &mut payload)?;
+                if key {
+                    plan = Plan { refers: Buffers::NONE, reference: plan.number, recovers: true, ..plan };
+                }
+                (plan, None, coarsest, 0, Codec::Vp8)
+            }
+            Self::H264(raw, references) => {
+                let (wish, tell) = (references.wish(), references.tell());
+                let h264::Made { header, behind } = raw.encode(image, wish, tell, &mut payload)?;
+                let plan = references.plan(wish, &header);
+                (plan, Some(header), behind.is_some(), behind.unwrap_or(0), Codec::H264)
+            }
+        };
+        let (width, height) = (image.width() as u16, image.height() as u16);
         let Plan { number, reference, recovers, .. } = plan;
-        let picture = Picture { codec: Codec::Vp8, key, recovers, width, height, number, reference };
-        let mut header = Vec::with_capacity(HEADER);
-        picture.emit(&mut header);
-        payload[..HEADER].copy_from_slice(&header);
-        Ok((plan, Encoded { picture, payload }, coarsest))
+        let key = plan.refers == Buffers::NONE;
+        let picture = Picture { codec, key, recovers, width, height, number, reference };
+        let mut bytes = Vec::with_capacity(HEADER);
+        picture.emit(&mut bytes);
+        payload[..HEADER].copy_from_slice(&bytes);
+        Ok(Attempt { plan, encoded: Encoded { picture, payload }, header, coarsest, behind })
+    }
+
+    fn made(&mut self, Attempt { plan, header, .. }: &Attempt) {
+        match (self, header) {
+            (Self::Vp8(_, references), _) => references.made(plan),
+            (Self::H264(_, references), Some(header)) => references.made(plan, header),
+            (Self::H264(..), None) => unreachable!("a frame of H.264 has a header"),
+        }
     }
 }
 

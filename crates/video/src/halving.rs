@@ -45,6 +45,13 @@ impl Halving {
         Self { frame_rate, longest, most, halved: Vec::new(), fits: 0, patience: 1, lasted: u32::MAX }
     }
 
+    /// No further than columns and rows of this size stay even.
+    pub(crate) fn even(mut self, width: usize, height: usize) -> Self {
+        let stays = |halves: &usize| (width | height).is_multiple_of(2 << halves);
+        self.most = (0..=self.most).rev().find(stays).unwrap_or(0);
+        self
+    }
+
     /// How often pictures are halved.
     pub(crate) fn times(&self) -> usize {
         self.halved.len()
@@ -98,6 +105,12 @@ mod tests {
         assert!(!halving.shrinks(25_001, 1_000, true), "a quarter of each side is the least");
         assert_eq!(halving.times(), 2);
         assert!(!Halving::new(95, 480, 30).shrinks(1_000_000, 50, true), "it is small");
+    }
+
+    #[test]
+    fn where_sizes_are_even_they_stay_so() {
+        let most = |width, height| Halving::new(width, height, 30).even(width, height).most;
+        assert_eq!([most(640, 480), most(642, 480), most(640, 484)], [2, 0, 1]);
     }
 
     #[test]

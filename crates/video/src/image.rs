@@ -11,6 +11,17 @@ pub struct Image {
     bytes: Vec<u8>,
 }
 
+/// A plane of a picture as others have it in memory: each row begins `stride` bytes after the one before it, and a row's values are `step` bytes apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rows<'a> {
+    /// From the first value on.
+    pub bytes: &'a [u8],
+    /// From one row to the next.
+    pub stride: usize,
+    /// From one value to the next: 1, or 2 where those of two planes take turns, as in NV12.
+    pub step: usize,
+}
+
 impl Image {
     /// Of so many pixels, grey.
     ///
@@ -35,6 +46,31 @@ impl Image {
             return Err(VideoError::Bytes { given: bytes.len(), needed });
         }
         Ok(Self { bytes, ..image })
+    }
+
+    /// From planes of brightness, blue and red, such as those of I420 and NV12 with gaps between their rows.
+    ///
+    /// # Errors
+    /// Of a size beyond those of [`new`](Self::new), or when a plane has fewer bytes than its rows need.
+    pub fn from_rows(width: usize, height: usize, planes: [Rows<'_>; 3]) -> Result<Self, VideoError> {
+        let mut image = Self::new(width, height)?;
+        let strides = image.strides();
+        for ((plane, columns), Rows { bytes, stride, step }) in
+            image.planes_mut().into_iter().zip(strides).zip(planes)
+        {
+            let rows = plane.len() / columns;
+            let needed = (rows - 1) * stride + (columns - 1) * step + 1;
+            if bytes.len() < needed || stride < (columns - 1) * step + 1 {
+                return Err(VideoError::Bytes { given: bytes.len(), needed });
+            }
+            for (line, from) in plane.chunks_exact_mut(columns).zip(bytes.chunks(stride)) {
+                match step {
+                    1 => line.copy_from_slice(&from[..columns]),
+                    _ => line.iter_mut().zip(from.iter().step_by(step)).for_each(|(to, from)| *to = *from),
+                }
+            }
+        }
+        Ok(image)
     }
 
     /// From red, green and blue, three bytes a pixel, row by row (ITU-R BT.601).
@@ -193,6 +229,21 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn planes_with_gaps_between_rows_and_values_are_read() {
+        let luma = Rows { bytes: &[1, 2, 9, 9, 3, 4, 9, 9], stride: 4, step: 1 };
+        let colour = [5, 6];
+        let [blue, red] = [0, 1].map(|from| Rows { bytes: &colour[from..], stride: 4, step: 2 });
+        let image = Image::from_rows(2, 2, [luma, blue, red]).unwrap();
+        assert_eq!(image.as_i420(), [1, 2, 3, 4, 5, 6]);
+        assert!(
+            Image::from_rows(2, 4, [luma, blue, red]).is_err()
+                && Image::from_rows(5, 2, [luma, blue, red]).is_err()
+        );
+        let narrow = Rows { stride: 1, ..luma };
+        assert!(Image::from_rows(2, 2, [narrow, blue, red]).is_err());
     }
 
     #[test]

@@ -53,6 +53,8 @@ pub(crate) struct References {
     depth: u32,
     missing: bool,
     key: bool,
+    /// Nothing is kept to be referred to: a loss is mended by a key frame.
+    only_keys: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -72,7 +74,13 @@ impl References {
             depth: FIRST_DEPTH,
             missing: false,
             key: true,
+            only_keys: false,
         }
+    }
+
+    /// Of an encoder that refers to nothing but the last picture.
+    pub(crate) fn of_keys() -> Self {
+        Self { only_keys: true, ..Self::new() }
     }
 
     /// How the next frame is made. It counts as made by [`made`](Self::made).
@@ -173,18 +181,25 @@ impl References {
     /// It decoded this one, and so what that refers to, and so on.
     fn acknowledge(&mut self, last: u32) {
         let Some(candidate) = self.candidate else { return };
+        if !self.only_keys && self.is_behind(last, candidate.number) {
+            self.acknowledged = Some(candidate);
+            self.candidate = None;
+        }
+    }
+
+    /// Was the other needed for this one, by way of what it refers to, or is it the same?
+    pub(crate) fn is_behind(&self, last: u32, other: u32) -> bool {
         let mut at = last;
         for link in self.chain.iter().rev().skip_while(|link| link.number != last) {
             if link.number != at {
                 continue;
             }
-            if at == candidate.number {
-                self.acknowledged = Some(candidate);
-                self.candidate = None;
-                return;
+            if at == other {
+                return true;
             }
             at = link.reference;
         }
+        false
     }
 }
 

@@ -6,12 +6,13 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, sync
 
 use taut_core::{Bitrate, Bytes, Duration, Time};
 use taut_io::{Clock, Slice, set_slice};
-use taut_media::picture::Ask;
+use taut_media::picture::{self, Ask};
 use taut_session::{ChannelEvent, ChannelId};
-use taut_video::{Encoder, EncoderConfig, Image, VideoError};
+use taut_video::{Encoder, EncoderConfig, Image, Passing, VideoError};
 
 use super::frames::Frames;
-use super::{Format, VideoSpec};
+use super::pipeline::{Came, Content};
+use super::{Format, VideoCodec, VideoSpec};
 use crate::device::Seen;
 
 /// Words that wait for it, at most: with more it is told that it missed some.
@@ -20,11 +21,23 @@ const WORDS: usize = 64;
 /// Until somebody looks, a camera looks so often what it is told.
 const IDLE: Duration = Duration::from_secs(1);
 
+/// The encoder of a pipeline is asked for a key frame so often, until it makes one.
+const ASKS: Duration = Duration::from_millis(300);
+
 /// What happens to a camera.
 enum Next {
     Word(Word),
-    /// Another program's picture.
-    Came(Image),
+    /// A picture of another program, or of a pipeline: its age.
+    Came(Image, Duration),
+    /// A frame of another encoder.
+    Encoded {
+        codec: picture::Codec,
+        size: (u16, u16),
+        frame: Vec<u8>,
+        age: Duration,
+    },
+    /// Frames of it are missing.
+    Gap,
     /// A period is over.
     Due,
     /// There is no session any more.
@@ -55,6 +68,12 @@ pub(crate) struct Camera {
     left: Option<Bitrate>,
     frames: Frames,
     encoder: Encoder,
+    /// What another encoder made, and when that was asked for a key frame.
+    passing: Passing,
+    asked: Option<Time>,
+    /// Somebody looks.
+    is_watched: bool,
+    codec: VideoCodec,
     format: Format,
     words: Receiver<Word>,
     missed: Arc<AtomicBool>,
@@ -70,25 +89,41 @@ pub(crate) struct CameraWords {
 }
 
 impl Camera {
-    /// Over this channel, asked over that one; with no more than so much.
+    /// Over this channel, asked over that one; in this codec, with no more than so much.
     ///
     /// # Errors
     /// One line, where there is no encoder for it.
     pub(crate) fn new(
         spec: &VideoSpec,
-        channel: ChannelId,
-        ask: ChannelId,
-        most: Bitrate,
+        (channel, ask): (ChannelId, ChannelId),
+        (codec, most): (VideoCodec, Bitrate),
         seen: &Seen,
     ) -> Result<(Self, CameraWords), String> {
         let wrong = |error: String| format!("--video {}: {error}", spec.name);
         let (frames, format) = Frames::open(&spec.source, seen).map_err(wrong)?;
-        let encoder = encoder(format, most).map_err(|error| wrong(error.to_string()))?;
+        let encoder = encoder(format, codec, most).map_err(|error| wrong(error.to_string()))?;
         let (sender, words) = sync_channel(WORDS);
         let missed = Arc::new(AtomicBool::new(false));
         let told = CameraWords { channel, ask, words: sender, missed: Arc::clone(&missed) };
         let name = spec.name.clone();
-        Ok((Self { name, channel, most, left: None, frames, encoder, format, words, missed }, told))
+        let (passing, asked, is_watched, left) = (Passing::new(), None, false, None);
+        let mut this = Self {
+            name,
+            channel,
+            most,
+            left,
+            frames,
+            encoder,
+            passing,
+            asked,
+            is_watched,
+            codec,
+            format,
+            words,
+            missed,
+        };
+        this.limit(None);
+        Ok((this, told))
     }
 
     /// Starts its thread, which ends with the last of its [`CameraWords`]. `send` gives a message to the session: what was made when; false: it does
@@ -116,27 +151,41 @@ impl Camera {
                 Next::Word(Word::Opened) => break,
                 Next::Word(Word::Bitrate(rate)) => self.limit(rate),
                 // What other programs send is decoded while nobody looks, for what comes later refers to it.
-                Next::Word(_) | Next::Came(_) | Next::Due | Next::Nothing => {}
+                Next::Word(_)
+                | Next::Came(..)
+                | Next::Encoded { .. }
+                | Next::Gap
+                | Next::Due
+                | Next::Nothing => {}
                 Next::End => return false,
             }
         }
-        self.encoder.restart();
+        self.is_watched = true;
+        self.restart();
         let period = Duration::from_nanos(1_000_000_000 / u64::from(self.format.rate));
         let (mut next, mut number) = (clock.now(), 0);
         loop {
             let image = match self.next_word(clock, next) {
                 Next::Word(Word::Opened) => {
-                    self.encoder.restart();
+                    self.restart();
                     continue;
                 }
-                Next::Word(Word::Closed) => return true,
+                Next::Word(Word::Closed) => {
+                    self.is_watched = false;
+                    return true;
+                }
                 Next::Word(Word::Ask(ask)) => {
                     self.encoder.ask(ask);
+                    self.passing.ask(ask);
                     next = in_phase(next, ask);
                     continue;
                 }
                 Next::Word(Word::Dropped) => {
-                    self.encoder.lost();
+                    self.lost();
+                    continue;
+                }
+                Next::Gap => {
+                    self.passing.lost();
                     continue;
                 }
                 Next::Word(Word::Bitrate(rate)) => {
@@ -146,15 +195,20 @@ impl Camera {
                 Next::Nothing => continue,
                 Next::End => return false,
                 // Of a source with a clock of its own one is left out, too, while the session is busy with the one before.
-                Next::Came(_) if clock.now() + period / 2 < next => continue,
-                Next::Came(image) => Some(image),
-                Next::Due => self.frames.due(number, clock.now()),
+                Next::Came(..) if clock.now() + period / 2 < next => continue,
+                // One that another encoder made cannot be left out: what comes after it refers to it.
+                Next::Encoded { codec, size, frame, age } => {
+                    self.pass(clock.now() - age, (codec, size, &frame), send);
+                    continue;
+                }
+                Next::Came(image, age) => Some((image, age)),
+                Next::Due => self.frames.due(number, clock.now()).map(|image| (image, Duration::ZERO)),
             };
-            let created = clock.now();
-            let takes = image.map_or(Duration::ZERO, |image| self.show(created, &image, send));
+            let now = clock.now();
+            let takes = image.map_or(Duration::ZERO, |(image, age)| self.show(now - age, &image, send));
             number += 1;
             // Pictures are left out where encoding takes longer than a period, and where one is longer than the session carries in that time.
-            while next <= created || next + period <= created + takes {
+            while next <= now || next + period <= now + takes {
                 next += period;
             }
         }
@@ -162,12 +216,12 @@ impl Camera {
 
     /// What happens next, until then.
     fn next_word(&mut self, clock: Clock, until: Time) -> Next {
-        if let Frames::Rtp(rtp) = &mut self.frames {
+        if self.frames.comes() {
             return match self.words.try_recv() {
                 Ok(word) => Next::Word(word),
                 Err(TryRecvError::Disconnected) => Next::End,
                 // It looks for words between two packets.
-                Err(TryRecvError::Empty) => rtp.receive(|| clock.now()).map_or(Next::Nothing, Next::Came),
+                Err(TryRecvError::Empty) => self.next_came(clock),
             };
         }
         let left = until.saturating_since(clock.now());
@@ -176,6 +230,63 @@ impl Camera {
             Err(RecvTimeoutError::Disconnected) => Next::End,
             Err(RecvTimeoutError::Timeout) => Next::Due,
         }
+    }
+
+    /// What comes next of a source with a clock of its own.
+    fn next_came(&mut self, clock: Clock) -> Next {
+        let came = self.frames.receive(|| clock.now()).flatten();
+        if let Some(pipeline) = self.frames.pipeline() {
+            while let Some(said) = pipeline.said() {
+                crate::say(&format!("--video {}: {said}", self.name));
+            }
+            // It is asked again, where it did not hear.
+            let now = clock.now();
+            let is_due = self.asked.is_none_or(|asked| now.saturating_since(asked) >= ASKS);
+            if self.is_watched && self.passing.wants_key() && is_due {
+                self.asked = Some(now);
+                pipeline.force_key();
+            }
+        }
+        match came {
+            None => Next::Nothing,
+            Some(Came { content: Content::Image(image), age }) => Next::Came(image, age),
+            Some(Came { content: Content::Encoded { codec, size, frame }, age }) => {
+                Next::Encoded { codec, size, frame, age }
+            }
+            Some(Came { content: Content::Gap, .. }) => Next::Gap,
+        }
+    }
+
+    /// Sends what another encoder made, if it is of use.
+    fn pass(
+        &mut self,
+        created: Time,
+        (codec, size, frame): (picture::Codec, (u16, u16), &[u8]),
+        send: &impl Fn(ChannelId, Time, Vec<u8>) -> bool,
+    ) {
+        if self.missed.swap(false, Ordering::AcqRel) {
+            self.restart();
+        }
+        if let Some(passed) = self.passing.pass(codec, size, frame) {
+            // It heard, if it was asked.
+            if passed.picture.key {
+                self.asked = None;
+            }
+            if !send(self.channel, created, passed.payload) {
+                self.passing.lost();
+            }
+        }
+    }
+
+    /// Whoever looks from now on has nothing.
+    fn restart(&mut self) {
+        self.encoder.restart();
+        self.passing.restart();
+    }
+
+    fn lost(&mut self) {
+        self.encoder.lost();
+        self.passing.lost();
     }
 
     /// Encodes and sends it: how long the session is busy with it.
@@ -190,7 +301,7 @@ impl Camera {
             let format = Format { width, height, ..self.format };
             let rate = self.encoder.bitrate();
             // One for which there is no encoder is left out.
-            let Ok(other) = encoder(format, rate) else { return Duration::ZERO };
+            let Ok(other) = encoder(format, self.codec, rate) else { return Duration::ZERO };
             (self.encoder, self.format) = (other, format);
         }
         if self.missed.swap(false, Ordering::AcqRel) {
@@ -216,6 +327,9 @@ impl Camera {
         let rate = rate.map_or(self.most, |rate| rate.min(self.most));
         // One that is refused leaves the one before.
         let _ = self.encoder.set_bitrate(rate);
+        if let Some(pipeline) = self.frames.pipeline() {
+            pipeline.set_bitrate(rate);
+        }
     }
 }
 
@@ -227,8 +341,9 @@ fn in_phase(next: Time, ask: Ask) -> Time {
     if later > 0 { next + shift } else { next - shift }
 }
 
-fn encoder(format: Format, rate: Bitrate) -> Result<Encoder, VideoError> {
-    Encoder::new(EncoderConfig::new(format.width, format.height, format.rate).rate(rate))
+fn encoder(format: Format, codec: VideoCodec, rate: Bitrate) -> Result<Encoder, VideoError> {
+    let config = EncoderConfig::new(format.width, format.height, format.rate).rate(rate);
+    Encoder::new(config.codec(codec.of_channel()))
 }
 
 impl CameraWords {

@@ -3,15 +3,16 @@
 use std::io;
 use std::net::UdpSocket;
 
-use taut_core::Time;
+use taut_core::{Duration, Time};
 use taut_video::{Drawing, Film, FrameDecoder, Image, RtpFrames, RtpTaken, Scene, Shown, VideoError};
 
+use super::pipeline::{Came, Content, Pipeline};
 use super::{Format, Source};
 use crate::device::Seen;
 
 /// The largest file.
 const LARGEST: u64 = 1 << 30;
-/// So long a packet is waited for: what the session says waits as long.
+/// So long a packet, or a picture of a pipeline, is waited for: what the session says waits as long.
 const PACKET: std::time::Duration = std::time::Duration::from_millis(5);
 /// The longest packet.
 const LONGEST: usize = 65_536;
@@ -22,6 +23,7 @@ pub(super) enum Frames {
     Drawn(Box<Drawing>, Seen),
     File(Box<Film>),
     Rtp(Box<Rtp>),
+    Pipeline(Box<Pipeline>),
 }
 
 /// What another program sends.
@@ -67,6 +69,10 @@ impl Frames {
                 let (buffer, frames) = (vec![0; LONGEST], RtpFrames::new());
                 Ok((Self::Rtp(Box::new(Rtp { socket, buffer, frames, decoder })), Format::DEFAULT))
             }
+            Source::Pipeline(text) => {
+                let (pipeline, format) = Pipeline::open(text)?;
+                Ok((Self::Pipeline(Box::new(pipeline)), format))
+            }
         }
     }
 
@@ -80,14 +86,39 @@ impl Frames {
                 Some(drawing.draw(&Shown { position, force, seconds }).clone())
             }
             Self::File(film) => film.next_image().ok(),
-            Self::Rtp(_) => None,
+            Self::Rtp(_) | Self::Pipeline(_) => None,
+        }
+    }
+
+    /// Waits for what a source with a clock of its own makes, not long; `None`: it has none.
+    pub(super) fn receive(&mut self, now: impl Fn() -> Time) -> Option<Option<Came>> {
+        match self {
+            Self::Rtp(rtp) => {
+                let came = rtp.receive(now);
+                Some(came.map(|image| Came { content: Content::Image(image), age: Duration::ZERO }))
+            }
+            Self::Pipeline(pipeline) => Some(pipeline.receive(PACKET)),
+            Self::Test(_) | Self::Drawn(..) | Self::File(_) => None,
+        }
+    }
+
+    /// Has it a clock of its own?
+    pub(super) fn comes(&self) -> bool {
+        matches!(self, Self::Rtp(_) | Self::Pipeline(_))
+    }
+
+    /// The encoder of a pipeline, if there is one.
+    pub(super) fn pipeline(&mut self) -> Option<&mut Pipeline> {
+        match self {
+            Self::Pipeline(pipeline) => Some(pipeline),
+            _ => None,
         }
     }
 }
 
 impl Rtp {
     /// Waits for a packet, not long: the picture that it makes whole.
-    pub(super) fn receive(&mut self, now: impl Fn() -> Time) -> Option<Image> {
+    fn receive(&mut self, now: impl Fn() -> Time) -> Option<Image> {
         // Nothing came, or what was refused by somebody else's socket.
         let length = self.socket.recv(&mut self.buffer).ok()?;
         match self.frames.take(now(), &self.buffer[..length]) {

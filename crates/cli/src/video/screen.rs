@@ -6,6 +6,7 @@ use std::thread::JoinHandle;
 use serde_json::{Value, json};
 use taut_core::{Duration, Time};
 use taut_io::{Clock, Slice, set_slice};
+use taut_media::picture::Codec;
 use taut_session::{ChannelEvent, ChannelId};
 use taut_video::{Decoder, DecoderCounts, Scene};
 
@@ -90,6 +91,8 @@ impl Screen {
             let now = clock.now();
             // The newest is what is shown, and is the one that came, unless that one lacks something.
             for decoded in &taken.decoded {
+                (second.codec, self.measured.codec) =
+                    (Some(decoded.picture.codec), Some(decoded.picture.codec));
                 let age = came.age.map(|age| age + now.saturating_since(came.at));
                 let is_read = Scene::read(&decoded.image).is_some();
                 second.show(now, age, is_read);
@@ -135,6 +138,8 @@ struct Measured {
     /// Of these, test pictures whose number could be read.
     read: u64,
     bytes: u64,
+    /// Of the last.
+    codec: Option<Codec>,
     /// When they were made to when they were decoded.
     ages: Ages,
     /// Of the picture that is held, every millisecond.
@@ -174,6 +179,7 @@ impl Measured {
         let kbps = self.bytes as f64 * 8.0 / span.as_secs_f64().max(1e-3) / 1e3;
         vec![
             ("channel", json!(name)),
+            ("codec", json!(self.codec.map(codec_name))),
             ("frames", json!(self.frames)),
             ("numbers_read", json!(self.read)),
             ("age_ms", self.ages.as_json()),
@@ -185,6 +191,14 @@ impl Measured {
             ("recovered", json!(counts.recovered - before.recovered)),
             ("rate_kbps", json!(kbps.round())),
         ]
+    }
+}
+
+fn codec_name(codec: Codec) -> &'static str {
+    match codec {
+        Codec::Vp8 => "vp8",
+        Codec::H264 => "h264",
+        Codec::Jpeg => "jpeg",
     }
 }
 

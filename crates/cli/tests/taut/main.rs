@@ -29,6 +29,8 @@ mod gap;
 #[cfg(test)]
 mod gate;
 #[cfg(test)]
+mod gstreamer;
+#[cfg(test)]
 mod guide;
 #[cfg(test)]
 mod json;

@@ -64,8 +64,13 @@ pub(crate) fn signal(pid: u32, signal: &str) {
 }
 
 impl Running {
-    pub(crate) fn start(mut command: Command) -> Self {
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    pub(crate) fn start(command: Command) -> Self {
+        Self::saying(command, Stdio::piped())
+    }
+
+    /// Its standard error goes there.
+    pub(crate) fn saying(mut command: Command, stderr: Stdio) -> Self {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(stderr);
         let mut child = command.spawn().unwrap();
         let pid = child.id();
         let (alive, dead) = channel::<()>();

@@ -35,7 +35,7 @@ fn skipped(world: &World) -> bool {
     is_missing
 }
 
-/// What the operator saw within so many states, and its last line.
+/// What the operator saw within so many states, and its last line; `source` and what is behind it are arguments of the robot's `--video`.
 fn watched(name: &str, network: Option<&str>, source: &str) -> Option<(Value, Value)> {
     let _beside = beside_one();
     let world = World::new(name);
@@ -81,6 +81,28 @@ fn test_pictures_are_seen_with_their_numbers_and_their_age_is_known() {
     assert!(age("p50") > 0.0 && age("p50") <= age("p99"), "{seen}");
     // What is held is as old as it was when it came, and grows older.
     assert!(seen["held_age_ms"]["p50"].as_f64().unwrap() > age("p50"), "{seen}");
+}
+
+/// Built without OpenH264 taut says so, and how to get it.
+#[test]
+fn test_pictures_are_seen_in_h264_where_taut_has_it() {
+    let world = World::new("video-h264-there");
+    if skipped(&world) {
+        return;
+    }
+    // A size that H.264 has not.
+    let ended = world.taut(&format!("{} --video-codec h264", TOO_SMALL.replace("64x48", "640x481")));
+    if ended.err.contains("--features openh264") {
+        println!("skipped: {}", ended.err.trim());
+        return;
+    }
+    for (name, network) in [("video-h264", None), ("video-h264-lossy", Some(LOSSY))] {
+        let Some((seen, _)) = watched(name, network, "test --video-codec h264") else { return };
+        let count = |key: &str| seen[key].as_u64().unwrap();
+        assert_eq!((seen["codec"].as_str(), count("malformed")), (Some("h264"), 0), "{seen}");
+        assert!(count("frames") > 60 && count("numbers_read") * 2 > count("frames"), "{seen}");
+        assert!(count("missing") * 5 < count("frames") && count("keys") <= 3, "{seen}");
+    }
 }
 
 #[test]

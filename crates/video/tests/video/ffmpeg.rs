@@ -11,13 +11,17 @@ use taut_video::{Decoder, Image, Ivf, IvfHeader, Scene, ivf_frame};
 use super::{HEIGHT, WIDTH, encoder, has_libvpx};
 
 /// A folder of its own, removed with it.
-struct Scratch(PathBuf);
+pub(super) struct Scratch(PathBuf);
 
 impl Scratch {
-    fn new(name: &str) -> Self {
+    pub(super) fn new(name: &str) -> Self {
         let path = std::env::temp_dir().join(format!("taut-video-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&path).unwrap();
         Self(path)
+    }
+
+    pub(super) fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
     }
 }
 
@@ -27,7 +31,7 @@ impl Drop for Scratch {
     }
 }
 
-fn has_ffmpeg() -> bool {
+pub(super) fn has_ffmpeg() -> bool {
     let found = Command::new("ffmpeg").arg("-version").stdout(Stdio::null()).stderr(Stdio::null()).status();
     let is_there = found.is_ok_and(|status| status.success());
     if !is_there {
@@ -36,14 +40,14 @@ fn has_ffmpeg() -> bool {
     is_there
 }
 
-fn ffmpeg(arguments: &[&str]) {
+pub(super) fn ffmpeg(arguments: &[&str]) {
     let output = Command::new("ffmpeg").args(["-v", "error", "-nostdin", "-y"]).args(arguments).output();
     let output = output.unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 /// What FFmpeg makes of the file.
-fn decoded_by_ffmpeg(file: &Path, scratch: &Scratch) -> Vec<Image> {
+pub(super) fn decoded_by_ffmpeg(file: &Path, scratch: &Scratch) -> Vec<Image> {
     let raw = scratch.0.join("raw.yuv");
     ffmpeg(
         &["-i", file.to_str().unwrap(), "-fps_mode", "passthrough", "-f", "rawvideo", "-pix_fmt", "yuv420p"]

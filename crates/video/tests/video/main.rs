@@ -1,8 +1,9 @@
-//! VP8 by libvpx, from picture to picture: through losses, at a rate, and against FFmpeg. Where taut was built without libvpx nothing of it
-//! can be tested, and that is said.
+//! VP8 by libvpx and H.264 by OpenH264, from picture to picture: through losses, at a rate, and against FFmpeg. Where taut was built without a library
+//! nothing of it can be tested, and that is said.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 mod ffmpeg;
+mod h264;
 
 use std::collections::VecDeque;
 
@@ -39,9 +40,13 @@ struct World {
 
 impl World {
     fn new(kbps: u64, way: usize) -> Self {
+        Self::of(encoder(kbps), way)
+    }
+
+    fn of(encoder: Encoder, way: usize) -> Self {
         Self {
             scene: Scene::new(WIDTH, HEIGHT).unwrap(),
-            encoder: encoder(kbps),
+            encoder,
             decoder: Decoder::new().unwrap(),
             forth: (0..way).map(|_| None).collect(),
             back: (0..way).map(|_| None).collect(),
