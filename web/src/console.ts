@@ -2,12 +2,14 @@
 
 import { aside, connect, type Carrier } from "./carrier";
 import { GatewayClock } from "./clock";
+import { Headset } from "./headset";
 import { gamepad, Hold, KEYS } from "./hold";
 import { Panels } from "./panels";
 import { Rumble, rumble } from "./rumble";
 import { Screen } from "./screen";
 import { Sound } from "./sound";
 import * as wire from "./wire";
+import type { Rate } from "./wire";
 
 /** How often what is held is said, ms: several times within the shortest input lease. */
 const HEARTBEAT = 20;
@@ -24,6 +26,8 @@ const STOP_AGAIN = 100;
 const STOP_ASIDE = 300;
 /** So often more a page that is left says that nothing is held. */
 const GONE_AGAIN = 3;
+/** A headset that has drawn nothing for so long, ms, says no more what its hands do. */
+const UNSEEN = 100;
 /** So long after a stop a click is no reset and no resume, ms: it may be the key that pressed the stop. */
 const AFTER_STOP = 500;
 
@@ -39,6 +43,7 @@ class Console {
   private away = false;
   private stopPressedAt: number | null = null;
   private stopSaidAt = -Infinity;
+  private drawnAt = 0;
   private readonly clock = new GatewayClock();
   private readonly hold = new Hold();
   private readonly rumble = new Rumble();
@@ -49,6 +54,26 @@ class Console {
   );
 
   private readonly sound = new Sound((what) => this.panels.say(what));
+  private readonly headset = new Headset(
+    {
+      lead: (isHeld, rate) => this.lead(isHeld, rate),
+      release: () => this.release(),
+      stop: () => this.stop(),
+      goOn: () => this.goOn(),
+      words: () => ({
+        ...this.panels.words(),
+        age: this.screen.age(performance.now()),
+        isStale: this.screen.isStale(STALE),
+        inControl: this.inControl,
+        drawing: this.screen.isExpected ? null : element<HTMLCanvasElement>("pose"),
+      }),
+      // A browser may draw no page beside a headset.
+      frame: () => this.draw(performance.now()),
+    },
+    (to) => this.screen.lend(to),
+    (what) => this.panels.say(what),
+  );
+
   private readonly stopAside = aside(token(), (message) => this.receive(message));
 
   start(): void {
@@ -56,14 +81,17 @@ class Console {
     this.listen();
     setInterval(() => this.beat(), HEARTBEAT);
     setInterval(() => this.send(wire.ping(performance.now())), 500);
-    let drawn = 0;
-    const draw = (now: number): void => {
-      requestAnimationFrame(draw);
-      if (now - drawn < PANELS) return;
-      drawn = now;
-      this.panels.draw(now);
+    const each = (now: number): void => {
+      requestAnimationFrame(each);
+      this.draw(now);
     };
-    requestAnimationFrame(draw);
+    requestAnimationFrame(each);
+  }
+
+  private draw(now: number): void {
+    if (now - this.drawnAt < PANELS) return;
+    this.drawnAt = now;
+    this.panels.draw(now);
   }
 
   private connect(): void {
@@ -147,13 +175,14 @@ class Console {
     this.panels.keys(document.hasFocus());
     // Also where nobody feels it: a contact that is over is none for who takes control later.
     const share = this.rumble.next(performance.now());
-    if (document.visibilityState !== "visible" || !this.inControl) return;
+    if (this.hold.isLed && this.headset.isLate(performance.now(), UNSEEN)) this.release();
+    if ((document.visibilityState !== "visible" && !this.headset.isWatched) || !this.inControl) return;
     const pad = gamepad(navigator.getGamepads?.() ?? []);
     if (this.hold.readGamepad(pad) === "lost") {
       this.panels.say("the gamepad is gone: let go");
       this.release();
     }
-    if (pad && share !== null) rumble(pad, share);
+    for (const felt of [pad, this.headset.pad]) if (felt && share !== null) rumble(felt, share);
     this.say();
   }
 
@@ -162,10 +191,18 @@ class Console {
     if (!this.inControl) return;
     const isStale = this.screen.isStale(STALE);
     this.panels.stale(isStale);
-    if (isStale || this.away) this.hold.release();
+    if (isStale || (this.away && !this.headset.isWatched)) this.hold.release();
     const rate = this.hold.rate();
     this.panels.held(rate !== null);
     this.send(wire.input(rate, this.clock.there(performance.now())));
+  }
+
+  /** By a headset's hand, at each of its frames. */
+  private lead(isHeld: boolean, rate: () => Rate): boolean {
+    const was = this.hold.isLed;
+    this.hold.readHand(isHeld && this.inControl, rate);
+    if (was || this.hold.isLed) this.say();
+    return this.hold.isLed;
   }
 
   private release(): void {
@@ -188,6 +225,18 @@ class Console {
     const isSlow = this.stopPressedAt !== null && this.stopSaidAt - this.stopPressedAt >= STOP_ASIDE;
     if (!sent || isSlow) this.stopAside(stop);
     this.panels.stopPressed(sent);
+  }
+
+  /** What does not follow a stop too soon for that to be meant. */
+  private ask(code: number): void {
+    if (performance.now() - this.stopSaidAt > AFTER_STOP) this.sayPressed(code);
+  }
+
+  /** A reset, or what lets the robot move. */
+  private goOn(): void {
+    const { standing } = this.panels.words();
+    if (standing === "STOPPED") this.ask(wire.Button.reset);
+    else if (standing === "PAUSED" || standing === "DISABLED") this.ask(wire.Button.resume);
   }
 
   private sayPressed(code: number): void {
@@ -218,7 +267,7 @@ class Console {
       button.addEventListener("click", () => {
         // Else the next press of Space would press it, too.
         button.blur();
-        if (performance.now() - this.stopSaidAt > AFTER_STOP) this.sayPressed(code);
+        this.ask(code);
       });
     };
     ask("reset", wire.Button.reset);

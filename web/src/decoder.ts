@@ -3,8 +3,10 @@
 import { Phase } from "./phase";
 import { ask, picture, taken, type Picture } from "./wire";
 
-/** To the page: what goes to the gateway, or when the picture was made that is shown now (ms since the epoch). */
-export type FromDecoder = { send: Uint8Array } | { made: number; number: number };
+/** To the page: what goes to the gateway, when the picture was made that is shown now (ms since the epoch), or the picture itself. */
+export type FromDecoder = { send: Uint8Array } | { made: number; number: number } | { frame: VideoFrame | ImageBitmap; made: number };
+/** And to here: where to draw, a picture's message, or whether the page wants the next picture itself, which it does anew after each. */
+export type ToDecoder = { canvas: OffscreenCanvas } | { bytes: Uint8Array; made: number } | { isWanted: boolean };
 
 /** How often it is asked for what is missing, ms. */
 const ASK_AGAIN = 60;
@@ -12,6 +14,8 @@ const ASK_AGAIN = 60;
 let context: OffscreenCanvasRenderingContext2D;
 let decoder: VideoDecoder | null = null;
 let codec = "";
+/** The page draws the next picture, too. */
+let isWanted = false;
 let needsKey = true;
 /** Frames that were given to the decoder, the newest last: what a frame may refer to. */
 const given: number[] = [];
@@ -49,11 +53,14 @@ function askFor(channel: number, isMissing: boolean): void {
 function draw(channel: number, number: number, frame: VideoFrame | ImageBitmap, width: number, height: number, isOwed = true): void {
   if (context.canvas.width !== width || context.canvas.height !== height) Object.assign(context.canvas, { width, height });
   context.drawImage(frame, 0, 0);
-  frame.close();
-  const drawn = performance.now();
-  requestAnimationFrame((next) => requestAnimationFrame((after) => phase.record(next - drawn, after - next)));
   const at = made.get(number);
   made.delete(number);
+  // One at a time: a page that is busy keeps none from the decoder.
+  if (isWanted) postMessage({ frame, made: at ?? NaN } satisfies FromDecoder, { transfer: [frame] });
+  else frame.close();
+  isWanted = false;
+  const drawn = performance.now();
+  requestAnimationFrame((next) => requestAnimationFrame((after) => phase.record(next - drawn, after - next)));
   lastDecoded = number;
   if (at !== undefined && !Number.isNaN(at)) tell({ made: at, number });
   if (isOwed) tell({ send: taken(channel) });
@@ -136,7 +143,8 @@ function decode(one: Picture): void {
   to.decode(new EncodedVideoChunk({ type: one.key ? "key" : "delta", timestamp: one.number * 1000, data: one.frame as Uint8Array<ArrayBuffer> }));
 }
 
-onmessage = ({ data }: MessageEvent<{ canvas: OffscreenCanvas } | { bytes: Uint8Array; made: number }>) => {
-  if ("canvas" in data) context = data.canvas.getContext("2d", { alpha: false, desynchronized: true })!;
+onmessage = ({ data }: MessageEvent<ToDecoder>) => {
+  if ("isWanted" in data) isWanted = data.isWanted;
+  else if ("canvas" in data) context = data.canvas.getContext("2d", { alpha: false, desynchronized: true })!;
   else void receive(data.bytes, data.made);
 };

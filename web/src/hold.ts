@@ -27,14 +27,31 @@ const SCALE: Rate = [SPEED, SPEED, SPEED, TURN, TURN, TURN, GRIPPER];
 /** A stick that is let go does not rest quite in its middle. */
 const DEAD_ZONE = 0.15;
 
+/** What moves the robot while its enabling button is held. */
+class Enabled {
+  /** Null while it is not held. */
+  rate: Rate | null = null;
+  /** It has to be let go before it counts again, and so does one that comes pressed. */
+  private isLocked = true;
+
+  release(): void {
+    this.rate = null;
+    this.isLocked = true;
+  }
+
+  read(isHeld: boolean, rate: () => Rate): void {
+    this.isLocked &&= isHeld;
+    this.rate = isHeld && !this.isLocked ? rate() : null;
+  }
+}
+
 export class Hold {
   /** Keys and pads on the screen that are pressed, by their name. */
   private pressed = new Map<string, { place: number; sign: number }>();
-  /** Of a gamepad: null while its enabling button is not held. */
-  private stick: Rate | null = null;
+  private readonly stick = new Enabled();
   private gamepad: string | null = null;
-  /** It has to be let go before it counts again. */
-  private stickLocked = false;
+  /** Of a headset. */
+  private readonly hand = new Enabled();
 
   press(name: string, does: { place: number; sign: number }): void {
     this.pressed.set(name, does);
@@ -47,8 +64,8 @@ export class Hold {
   /** Nothing is held. What is still pressed says so no more: keys repeat, and repeats are not presses. */
   release(): void {
     this.pressed.clear();
-    this.stick = null;
-    this.stickLocked = true;
+    this.stick.release();
+    this.hand.release();
   }
 
   /** Reads the gamepad that there is. Gives what has happened to it. */
@@ -58,15 +75,24 @@ export class Hold {
     if (was !== this.gamepad) this.release();
     if (pad) {
       const isHeld = (pad.buttons[5]?.pressed ?? false) || (pad.buttons[4]?.pressed ?? false);
-      this.stickLocked &&= isHeld;
-      this.stick = isHeld && !this.stickLocked ? ofPad(pad) : null;
+      this.stick.read(isHeld, () => ofPad(pad));
     }
     if (was !== null && this.gamepad === null) return "lost";
     return was === null && this.gamepad !== null ? "found" : null;
   }
 
+  /** Reads a headset's hand: does it hold, and how fast does it lead? */
+  readHand(isHeld: boolean, rate: () => Rate): void {
+    this.hand.read(isHeld, rate);
+  }
+
+  /** Does a headset's hand lead the robot? */
+  get isLed(): boolean {
+    return this.hand.rate !== null;
+  }
+
   rate(): Rate | null {
-    if (this.pressed.size === 0) return this.stick;
+    if (this.pressed.size === 0) return this.stick.rate ?? this.hand.rate;
     const rate: Rate = [0, 0, 0, 0, 0, 0, 0];
     for (const { place, sign } of this.pressed.values()) rate[place]! += sign * SCALE[place]!;
     return rate;

@@ -28,6 +28,7 @@ export class Panels {
   private gatewayTrip = 0;
   private gatewayCounts = { pictures_dropped: 0, lapses: 0 };
   private said = new Map<string, string>();
+  private stands = "NO LINK";
 
   /** Writes only what has changed: a screen reader hears nothing twice. */
   private write(id: string, text: string): void {
@@ -77,6 +78,12 @@ export class Panels {
     this.write("acknowledged", `robot acknowledged in ${after.toFixed(0)} ms`);
   }
 
+  /** What stands here now, for whoever does not see this page. */
+  words(): { standing: string; stop: string; seat: string; trip: string; force: string } {
+    const said = (id: string): string => this.said.get(id) ?? "";
+    return { standing: this.stands, stop: said("acknowledged"), seat: said("seat"), trip: said("trip"), force: said("force") };
+  }
+
   /** Of these this one is in use. */
   chosen(of: string, name: string): void {
     for (const button of document.querySelectorAll<HTMLElement>(`[data-of="${CSS.escape(of)}"] button`))
@@ -90,6 +97,7 @@ export class Panels {
   }
 
   private standing(standing: string): void {
+    this.stands = standing;
     element("standing").dataset.is = standing;
     this.write("standing", STANDS[standing] ?? standing);
   }

@@ -35,8 +35,10 @@ export class Rumble {
   }
 }
 
-/** Gamepads without motors, and browsers without this, have none: then nothing is felt, and nothing else changes. */
+/** By two motors, or by the one that a headset's hand has. Gamepads without motors, and browsers without this, have none: then nothing is felt, and nothing else changes. */
 export function rumble(pad: Gamepad, share: number): void {
   const effect = { duration: LASTS, strongMagnitude: share, weakMagnitude: share };
-  void pad.vibrationActuator?.playEffect?.("dual-rumble", effect).catch(() => {});
+  const motors = pad.vibrationActuator;
+  if (motors?.playEffect) void motors.playEffect("dual-rumble", effect).catch(() => {});
+  else void pad.hapticActuators?.[0]?.pulse(share, LASTS).catch(() => {});
 }

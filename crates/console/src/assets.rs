@@ -8,6 +8,7 @@ pub(crate) fn asset(path: &str) -> Option<(&'static str, &'static [u8])> {
         "/console.js" => ("text/javascript; charset=utf-8", include_bytes!("../assets/console.js")),
         "/player.js" => ("text/javascript; charset=utf-8", include_bytes!("../assets/player.js")),
         "/decoder.js" => ("text/javascript; charset=utf-8", include_bytes!("../assets/decoder.js")),
+        "/immersive.js" => ("text/javascript; charset=utf-8", include_bytes!("../assets/immersive.js")),
         "/model.js" => ("text/javascript; charset=utf-8", include_bytes!("../assets/model.js")),
         "/licences.txt" => ("text/plain; charset=utf-8", include_bytes!("../assets/licences.txt")),
         _ => return None,

@@ -4,6 +4,7 @@ use std::io;
 use std::net::UdpSocket;
 
 use taut_core::{Duration, Time};
+use taut_io::spawn_unprivileged;
 use taut_video::{Drawing, Film, FrameDecoder, Image, RtpFrames, RtpTaken, Scene, Shown, VideoError};
 
 use super::pipeline::{Came, Content, Pipeline};
@@ -70,7 +71,11 @@ impl Frames {
                 Ok((Self::Rtp(Box::new(Rtp { socket, buffer, frames, decoder })), Format::DEFAULT))
             }
             Source::Pipeline(text) => {
-                let (pipeline, format) = Pipeline::open(text)?;
+                // Its elements have threads of their own, which have what the thread that starts them has: no privilege.
+                let text = text.clone();
+                let opened = spawn_unprivileged("taut pipeline", || {}, move || Pipeline::open(&text));
+                let opened = opened.map_err(|error| format!("a thread: {error}"))?.join();
+                let (pipeline, format) = opened.map_err(|_| "the pipeline's thread failed".to_owned())??;
                 Ok((Self::Pipeline(Box::new(pipeline)), format))
             }
         }

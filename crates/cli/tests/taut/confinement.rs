@@ -175,7 +175,7 @@ fn who_holds_a_secret_leaves_no_core_and_shows_its_memory_to_nobody() {
 }
 
 /// What each thread of a process may do, as a mask (capabilities(7)); all of them have given up to become more.
-fn capabilities(pid: u32) -> Vec<u64> {
+pub(crate) fn capabilities(pid: u32) -> Vec<u64> {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).unwrap();
     let of_one = |status: String| {
         let field = |name: &str| {
@@ -191,7 +191,7 @@ fn capabilities(pid: u32) -> Vec<u64> {
 }
 
 /// Is there anything to give up?
-fn has_privileges() -> bool {
+pub(crate) fn has_privileges() -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let permitted = status.lines().find_map(|line| line.strip_prefix("CapPrm:")).unwrap();
     let any = u64::from_str_radix(permitted.trim(), 16).unwrap() != 0;

@@ -7,6 +7,7 @@ use serde_json::Value;
 use taut_media::picture::Picture;
 use taut_video::{Decoder, Image, Scene};
 
+use crate::confinement::{capabilities, has_privileges};
 use crate::sessions::{Running, beside_one};
 use crate::world::World;
 
@@ -174,4 +175,18 @@ fn when_a_pipeline_ends_or_breaks_it_is_said_and_the_session_goes_on() {
             "{err}"
         );
     }
+}
+
+#[test]
+fn the_threads_of_a_pipeline_have_no_privilege() {
+    let world = World::new("pipeline-privileges");
+    if !has_privileges() || !has(&world, &["videotestsrc"]) {
+        return;
+    }
+    let mut command = world.command("robot --listen 127.0.0.1:0 --plaintext --transport udp --json");
+    command.args(["--video", "front=gst:videotestsrc is-live=true ! queue ! videoconvert"]);
+    let mut robot = Running::start(command);
+    robot.wait_for("listening");
+    let has = capabilities(robot.pid());
+    assert!(has.len() >= 5 && has.iter().all(|has| *has == 0), "{has:x?}");
 }
