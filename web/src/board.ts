@@ -16,6 +16,8 @@ export interface Words {
 }
 
 export interface Says extends Words {
+  /** There is a controller that can lead, and stop. */
+  canLead: boolean;
   isHeld: boolean;
   /** How much of the time is over that something is held for the robot to go on, 0 to 1. */
   goesOn: number;
@@ -35,11 +37,12 @@ export class Board {
 
   /** `null`: it is as it was. */
   draw(says: Says): HTMLCanvasElement | null {
-    const { standing, stop, seat, inControl, isStale, isHeld, goesOn } = says;
+    const { standing, stop, seat, inControl, isStale, canLead, isHeld, goesOn } = says;
     const age = Number.isNaN(says.age) ? "" : `picture ${says.age.toFixed(0)} ms old`;
     const figures = [`round trip ${says.trip.replace(/ now.*/, "")}`, age, `force ${says.force}`].filter((figure) => figure).join("   ·   ");
-    const next = !inControl ? seat : isStale ? "No fresh picture: nothing moves" : (NEXT[standing] ?? (isHeld ? "Your hand leads" : "Grip: the robot's hand follows yours"));
-    const lines = JSON.stringify([standing, stop, figures, next, goesOn.toFixed(2), isStale]);
+    const next = !inControl ? seat : !canLead ? "Take a controller that has a button to stop" : isStale ? "No fresh picture: nothing moves" : (NEXT[standing] ?? (isHeld ? "Your hand leads" : "Grip: the robot's hand follows yours"));
+    const buttons = canLead ? "Trigger: gripper   ·   any other button: STOP" : "No controller here can stop the robot";
+    const lines = JSON.stringify([buttons, standing, stop, figures, next, goesOn.toFixed(2), isStale]);
     if (lines === this.drawn) return null;
     this.drawn = lines;
     const { context } = this;
@@ -63,7 +66,7 @@ export class Board {
     context.fillStyle = WAIT;
     context.fillRect(32, 220, (WIDTH - 64) * goesOn, 8);
     this.write(figures, 32, 270, 40, TEXT);
-    this.write("Trigger: gripper   ·   any other button: STOP", 32, 344, 40, DIM);
+    this.write(buttons, 32, 344, 40, DIM);
     return this.canvas;
   }
 

@@ -67,8 +67,11 @@ class Console {
         inControl: this.inControl,
         drawing: this.screen.isExpected ? null : element<HTMLCanvasElement>("pose"),
       }),
-      // A browser may draw no page beside a headset.
-      frame: () => this.draw(performance.now()),
+      // A browser may draw no page beside a headset, and call its timers once in a second.
+      frame: () => {
+        this.repeatStop();
+        this.draw(performance.now());
+      },
     },
     (to) => this.screen.lend(to),
     (what) => this.panels.say(what),
@@ -171,7 +174,7 @@ class Console {
 
   /** Says what is held. A page that nobody sees says nothing: for the gateway it is gone. */
   private beat(): void {
-    if (this.stopPressedAt !== null && performance.now() - this.stopSaidAt >= STOP_AGAIN) this.sayStop();
+    this.repeatStop();
     this.panels.keys(document.hasFocus());
     // Also where nobody feels it: a contact that is over is none for who takes control later.
     const share = this.rumble.next(performance.now());
@@ -192,6 +195,8 @@ class Console {
     const isStale = this.screen.isStale(STALE);
     this.panels.stale(isStale);
     if (isStale || (this.away && !this.headset.isWatched)) this.hold.release();
+    // Whoever wears a headset sees what its hands do; keys and gamepad may be somebody else's.
+    else if (this.away) this.hold.releaseHere();
     const rate = this.hold.rate();
     this.panels.held(rate !== null);
     this.send(wire.input(rate, this.clock.there(performance.now())));
@@ -215,6 +220,10 @@ class Console {
     this.stopPressedAt ??= performance.now();
     this.sayStop();
     this.release();
+  }
+
+  private repeatStop(): void {
+    if (this.stopPressedAt !== null && performance.now() - this.stopSaidAt >= STOP_AGAIN) this.sayStop();
   }
 
   /** Until it is acknowledged: also to a gateway that is back only then. */

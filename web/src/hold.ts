@@ -63,9 +63,14 @@ export class Hold {
 
   /** Nothing is held. What is still pressed says so no more: keys repeat, and repeats are not presses. */
   release(): void {
+    this.releaseHere();
+    this.hand.release();
+  }
+
+  /** The same of what belongs to the page itself. */
+  releaseHere(): void {
     this.pressed.clear();
     this.stick.release();
-    this.hand.release();
   }
 
   /** Reads the gamepad that there is. Gives what has happened to it. */

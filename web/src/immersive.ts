@@ -1,6 +1,7 @@
 /** A session of a headset: reads its hands and draws what it shows. A script of its own, which `headset.ts` loads where there is a headset. */
 
 import { Board, type Words } from "./board";
+import { Forth } from "./forth";
 import { Hand, type Reading } from "./hand";
 import type { Frame } from "./screen";
 import { Stage } from "./stage";
@@ -26,8 +27,6 @@ const TRIGGER = 0;
 const GRIP = 1;
 /** A stick, or a thumb on a touchpad, is forth from here on. */
 const FORTH = -0.8;
-/** So long it is, for what lets a robot move again, ms. */
-const GOES_ON = 1000;
 
 export class Immersive {
   private place: Place | null = null;
@@ -38,9 +37,9 @@ export class Immersive {
   /** Those that were seen let go since they came, and since anything was let go for their person: a hand that comes back gripped leads nothing. */
   private free = new Set<XRInputSource>();
   private moves = false;
-  private stopping = new WeakSet<XRInputSource>();
-  /** Since then a stick is forth; infinite: it did what it does, and has to come back. */
-  private forthSince: number | null = null;
+  /** The buttons that are pressed and have stopped the robot. */
+  private stopping = new WeakMap<XRInputSource, Set<number>>();
+  private readonly forth = new Forth();
   /** The next picture. */
   private shown: Frame | null = null;
   private isOver = false;
@@ -109,6 +108,7 @@ export class Immersive {
     this.holder = null;
     this.free.clear();
     this.hand.letGo();
+    this.forth.interrupt();
     this.page.release();
     this.moves = false;
   }
@@ -123,19 +123,22 @@ export class Immersive {
 
   private read(frame: XRFrame, isTracked: boolean, now: number): void {
     const sources = [...this.session.inputSources].filter(({ gamepad }) => gamepad);
+    let stops = false;
     for (const source of sources) {
-      const isPressed = source.gamepad!.buttons.some(({ pressed }, place) => pressed && place > GRIP);
-      if (isPressed && !this.stopping.has(source)) this.page.stop();
-      if (isPressed) this.stopping.add(source);
-      else this.stopping.delete(source);
+      const pressed = new Set(source.gamepad!.buttons.flatMap((button, place) => (button.pressed && place > GRIP ? [place] : [])));
+      const before = this.stopping.get(source);
+      if ([...pressed].some((place) => !before?.has(place))) this.page.stop();
+      this.stopping.set(source, pressed);
+      stops ||= pressed.size > 0;
     }
-    this.lead(sources, (source) => (isTracked && source.gripSpace ? this.where(frame, source) : null), now);
-    this.goOn(sources, now);
+    const known = sources.filter(leads);
+    this.lead(known, (source) => (isTracked && source.gripSpace ? this.where(frame, source) : null), now);
+    this.goOn(known, stops, now);
   }
 
   /** Either hand may: the first that grips does, and another one, that grips already, takes nothing over. */
   private lead(sources: XRInputSource[], where: (source: XRInputSource) => Reading | null, now: number): void {
-    const gripped = sources.filter(({ gamepad }) => gamepad!.mapping === "xr-standard" && gamepad!.buttons[GRIP]?.pressed);
+    const gripped = sources.filter(({ gamepad }) => gamepad!.buttons[GRIP]?.pressed);
     if (this.holder && !gripped.includes(this.holder)) this.letGo();
     this.free = new Set(sources.filter((source) => this.free.has(source) || !gripped.includes(source)));
     this.holder ??= gripped.find((source) => this.free.has(source)) ?? null;
@@ -153,13 +156,11 @@ export class Immersive {
     return { position: this.place.robots(position), turned: [...this.place.robots(orientation), orientation.w], trigger: source.gamepad!.buttons[TRIGGER]?.value ?? 0 };
   }
 
-  private goOn(sources: XRInputSource[], now: number): void {
-    const isForth = sources.some(({ gamepad }) => Math.min(gamepad!.axes[1] ?? 0, gamepad!.axes[3] ?? 0) < FORTH);
-    if (!isForth) this.forthSince = null;
-    else this.forthSince ??= now;
-    if (this.forthSince === null || now - this.forthSince < GOES_ON) return;
-    this.forthSince = Infinity;
-    this.page.goOn();
+  /** By one stick, and by none while a button that stops is pressed: a stick that is pressed is one. */
+  private goOn(sources: XRInputSource[], stops: boolean, now: number): void {
+    if (stops) return this.forth.interrupt();
+    const forth = sources.filter(({ gamepad }) => Math.min(gamepad!.axes[1] ?? 0, gamepad!.axes[3] ?? 0) < FORTH);
+    if (this.forth.follow(forth, now)) this.page.goOn();
   }
 
   private draw(viewer: XRViewerPose, frame: XRFrame): void {
@@ -172,8 +173,8 @@ export class Immersive {
       this.shown.close();
       this.shown = null;
     } else if (words.drawing) stage.picture(words.drawing);
-    const forth = this.forthSince === null ? 0 : Math.min(Math.max((now - this.forthSince) / GOES_ON, 0), 1);
-    const board = this.board.draw({ ...words, isHeld: this.moves, goesOn: forth });
+    const canLead = [...this.session.inputSources].some(leads);
+    const board = this.board.draw({ ...words, canLead, isHeld: this.moves, goesOn: this.forth.share(now) });
     if (board) stage.board(board);
     const hands = [...this.session.inputSources].flatMap((source) => {
       const pose = source.gripSpace && frame.getPose(source.gripSpace, this.space);
@@ -182,6 +183,9 @@ export class Immersive {
     stage.draw(viewer, place, hands, words.isStale);
   }
 }
+
+/** Is it a controller of a known layout that can stop the robot, too? A hand without one cannot. */
+const leads = ({ gamepad, hand }: XRInputSource): boolean => gamepad?.mapping === "xr-standard" && !hand && gamepad.buttons.length > GRIP + 1;
 
 /** Where the picture stands: before its person as that looked when the session began, upright. Into it is where the robot's forth is, its left is left. */
 export class Place {

@@ -100,10 +100,11 @@ impl LongTerm {
     /// It was made so, and is sent.
     pub(crate) fn made(&mut self, plan: &Plan, header: &SliceHeader) {
         let number = plan.number;
+        let should_recover = self.wish() == Wish::Recover;
         self.references.made(plan);
         if header.idr.is_some() {
             (self.key, self.places, self.mark, self.tries) = (number, [None; 2], None, 0);
-        } else if plan.recovers {
+        } else if should_recover {
             self.tries += 1;
         }
         if let Some(marks) = header.marks {
@@ -188,6 +189,24 @@ mod tests {
             assert_eq!(next(&mut long, None).reference, 1, "{number}");
         }
         long.lost();
+        assert_eq!(long.wish(), Wish::Key);
+    }
+
+    #[test]
+    fn an_encoder_that_does_not_recover_is_asked_for_a_key_frame() {
+        let mut long = LongTerm::new();
+        next(&mut long, None);
+        decoded(&mut long, 0);
+        next(&mut long, None);
+        long.lost();
+        for _ in 0..TRIES {
+            assert_eq!(long.wish(), Wish::Recover);
+            // It refers to the last all the same.
+            let header = header(Wish::Next, 0, None);
+            let plan = long.plan(Wish::Recover, &header);
+            assert!(!plan.recovers);
+            long.made(&plan, &header);
+        }
         assert_eq!(long.wish(), Wish::Key);
     }
 

@@ -89,6 +89,13 @@ impl Passing {
         Some(Encoded { picture, payload })
     }
 
+    /// A frame that goes to nobody: an encoder may say its parameter sets once, in the first.
+    pub fn look(&mut self, codec: Codec, frame: &[u8]) {
+        if codec == Codec::H264 {
+            self.is_key(frame);
+        }
+    }
+
     /// Is it an IDR picture? Parameter sets that it has are kept.
     fn is_key(&mut self, frame: &[u8]) -> bool {
         if has(frame, nal_type::SPS) {
@@ -118,6 +125,17 @@ mod tests {
     const WHOLE: [u8; 15] = [0, 0, 0, 1, 0x67, 0x42, 0, 0, 1, 0x68, 0xce, 0, 0, 1, 0x65];
     const KEY: [u8; 5] = [0, 0, 1, 0x65, 0x88];
     const DELTA: [u8; 5] = [0, 0, 1, 0x41, 0x9a];
+
+    #[test]
+    fn parameter_sets_that_came_while_nobody_looked_are_said_with_the_first_key_frame() {
+        let mut passing = Passing::new();
+        passing.look(Codec::H264, &WHOLE);
+        passing.look(Codec::H264, &DELTA);
+        let passed = passing.pass(Codec::H264, SIZE, &KEY).expect("a key frame");
+        assert!(
+            has(&passed.payload[HEADER..], nal_type::SPS) && has(&passed.payload[HEADER..], nal_type::PPS)
+        );
+    }
 
     #[test]
     fn after_a_loss_nothing_is_passed_before_a_key_frame_and_one_is_asked_for() {

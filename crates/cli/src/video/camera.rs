@@ -150,13 +150,9 @@ impl Camera {
             match self.next_word(clock, clock.now() + IDLE) {
                 Next::Word(Word::Opened) => break,
                 Next::Word(Word::Bitrate(rate)) => self.limit(rate),
+                Next::Encoded { codec, frame, .. } => self.passing.look(codec, &frame),
                 // What other programs send is decoded while nobody looks, for what comes later refers to it.
-                Next::Word(_)
-                | Next::Came(..)
-                | Next::Encoded { .. }
-                | Next::Gap
-                | Next::Due
-                | Next::Nothing => {}
+                Next::Word(_) | Next::Came(..) | Next::Gap | Next::Due | Next::Nothing => {}
                 Next::End => return false,
             }
         }

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::UdpSocket;
+use std::sync::mpsc::sync_channel;
 
 use taut_core::{Duration, Time};
 use taut_io::spawn_unprivileged;
@@ -15,6 +16,8 @@ use crate::device::Seen;
 const LARGEST: u64 = 1 << 30;
 /// So long a packet, or a picture of a pipeline, is waited for: what the session says waits as long.
 const PACKET: std::time::Duration = std::time::Duration::from_millis(5);
+/// So long a pipeline may take to begin: to load what it is made of, to find what it plays, and its first picture.
+const OPENS: std::time::Duration = std::time::Duration::from_secs(20);
 /// The longest packet.
 const LONGEST: usize = 65_536;
 
@@ -72,10 +75,12 @@ impl Frames {
             }
             Source::Pipeline(text) => {
                 // Its elements have threads of their own, which have what the thread that starts them has: no privilege.
-                let text = text.clone();
-                let opened = spawn_unprivileged("taut pipeline", || {}, move || Pipeline::open(&text));
-                let opened = opened.map_err(|error| format!("a thread: {error}"))?.join();
-                let (pipeline, format) = opened.map_err(|_| "the pipeline's thread failed".to_owned())??;
+                let (text, (opened, opens)) = (text.clone(), sync_channel(1));
+                let open = move || drop(opened.send(Pipeline::open(&text)));
+                spawn_unprivileged("taut pipeline", || {}, open)
+                    .map_err(|error| format!("a thread: {error}"))?;
+                let hangs = |_| format!("the pipeline does not begin within {} s", OPENS.as_secs());
+                let (pipeline, format) = opens.recv_timeout(OPENS).map_err(hangs)??;
                 Ok((Self::Pipeline(Box::new(pipeline)), format))
             }
         }
