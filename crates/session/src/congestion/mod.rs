@@ -179,11 +179,11 @@ impl Controller {
         }
     }
 
-    /// Something of the peer's came that took so long, ns, give or take the same for all.
+    /// Something of the peer's came that took so long over the reverse path, ns, give or take the same for all.
     #[inline]
-    pub(crate) fn came(&mut self, now: Time, back: i64) {
+    pub(crate) fn reverse_delay(&mut self, now: Time, delay: i64) {
         if let Law::OwnQueue(law) = &mut self.law {
-            law.came(now, back);
+            law.reverse_delay(now, delay);
         }
     }
 

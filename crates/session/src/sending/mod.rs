@@ -336,7 +336,7 @@ impl Sending {
     /// Something came that the peer sent then, by its clock.
     #[inline]
     pub(crate) fn came(&mut self, now: Time, sent: PeerTime) {
-        self.controller.came(now, now.as_nanos().wrapping_sub(sent.0) as i64);
+        self.controller.reverse_delay(now, now.as_nanos().wrapping_sub(sent.0) as i64);
     }
 
     /// The peer tells of states. What is new of the one that it names; what became of all is in [`outcomes`](Self::outcomes).

@@ -80,9 +80,9 @@ pub(crate) struct Flight {
     frames: [Least<Duration>; 2],
     packets: Least<Duration>,
     there: Least<i64>,
-    /// The way back, by the same clocks; and an acknowledgement came that had not waited on it.
-    back: Least<i64>,
-    is_measured: bool,
+    /// One-way delays of the reverse path, by the same clocks; and an acknowledgement came that had not waited there, so that the least round trip is the path's.
+    reverse: Least<i64>,
+    is_base_known: bool,
     jitter: Jitter,
     round: Round,
     standing: Standing,
@@ -174,8 +174,8 @@ impl Flight {
             frames: Default::default(),
             packets: Least::default(),
             there: Least::default(),
-            back: Least::default(),
-            is_measured: false,
+            reverse: Least::default(),
+            is_base_known: false,
             jitter: Jitter::default(),
             round: Round::begin(Time::ZERO, 0),
             standing: Standing::default(),
@@ -330,21 +330,21 @@ impl Flight {
         Some(Duration::from_secs_f64(self.last_bytes * per_byte).max(quiet.unwrap_or_default()))
     }
 
-    /// Something of the peer's came, whatever it is, that took `back` to get here, ns, by two clocks that nobody set.
-    pub(in crate::congestion) fn came(&mut self, now: Time, back: i64) {
-        self.back.record(now, back.clamp(i64::MIN / 4, i64::MAX / 4));
+    /// Something of the peer's came, whatever it is, that took so long over the reverse path, ns, by two clocks that nobody set.
+    pub(in crate::congestion) fn reverse_delay(&mut self, now: Time, delay: i64) {
+        self.reverse.record(now, delay.clamp(i64::MIN / 4, i64::MAX / 4));
     }
 
     /// A round trip without what it waited on the way back more than anything else did that came, as long as each waited there for [long](PATIENT).
     /// Whoever begins to send while the peer fills the way back would take that wait for the path's own, and not see a queue of its own until it
     /// is as long.
-    fn without_wait_back(&mut self, rtt: Duration, there: Option<i64>) -> Duration {
-        let Some((there, back)) = there.zip(self.back.get()).filter(|_| !self.is_measured) else {
+    fn without_reverse_wait(&mut self, rtt: Duration, there: Option<i64>) -> Duration {
+        let Some((there, reverse)) = there.zip(self.reverse.get()).filter(|_| !self.is_base_known) else {
             return rtt;
         };
-        let least = Duration::from_nanos(there.saturating_add(back).max(0) as u64);
-        self.is_measured = least + PATIENT >= rtt;
-        if self.is_measured { rtt } else { least }
+        let without = Duration::from_nanos(there.saturating_add(reverse).max(0) as u64);
+        self.is_base_known = without + PATIENT >= rtt;
+        if self.is_base_known { rtt } else { without }
     }
 
     /// A frame arrived. `packet` tells what one of the transport's took lately to be acknowledged, if it knows: over kernel TCP
@@ -363,8 +363,8 @@ impl Flight {
             return;
         }
         let there = there.map(|there| there.clamp(i64::MIN / 4, i64::MAX / 4));
-        let least = self.without_wait_back(rtt, there);
-        let above = rtt.saturating_sub(self.frames[usize::from(bytes > LONG)].record(now, least));
+        let base = self.without_reverse_wait(rtt, there);
+        let above = rtt.saturating_sub(self.frames[usize::from(bytes > LONG)].record(now, base));
         // Under a window an outage is not a slow path, nor what comes at once after it a fast one.
         let silent = now.saturating_since(std::mem::replace(&mut self.heard, now));
         let frame = self.frame;
@@ -448,8 +448,8 @@ impl Flight {
     pub(in crate::congestion) fn lost_path(&mut self, now: Time) {
         self.release(now);
         self.before = self.sent;
-        (self.frames, self.packets, self.there, self.back, self.recent) = Default::default();
-        (self.jitter, self.is_measured) = (Jitter::default(), false);
+        (self.frames, self.packets, self.there, self.reverse, self.recent) = Default::default();
+        (self.jitter, self.is_base_known) = (Jitter::default(), false);
         self.round = Round::begin(now, self.sent + 1);
         self.room.saw(now, false, self.sent, self.sent);
     }
