@@ -4,6 +4,7 @@ import { aside, connect, type Carrier } from "./carrier";
 import { GatewayClock } from "./clock";
 import { Headset } from "./headset";
 import { gamepad, Hold, KEYS } from "./hold";
+import { element } from "./page";
 import { Panels } from "./panels";
 import { Rumble, rumble } from "./rumble";
 import { Screen } from "./screen";
@@ -31,7 +32,6 @@ const UNSEEN = 100;
 /** So long after a stop a click is no reset and no resume, ms: it may be the key that pressed the stop. */
 const AFTER_STOP = 500;
 
-const element = <T extends HTMLElement>(id: string): T => document.getElementById(id) as T;
 
 /** Of the gateway's start. */
 const token = (): string => location.hash.slice(1) || "none";

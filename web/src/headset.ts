@@ -1,6 +1,7 @@
 /** A headset, where there is one: the button that enters it, and what it is to the page. Nothing of it is loaded where there is none. */
 
 import type { Immersive, Page } from "./immersive";
+import { element } from "./page";
 import type { Frame } from "./screen";
 
 declare global {
@@ -10,7 +11,6 @@ declare global {
 
 /** Kinds of session, the better one first. In the second the room stays in sight. */
 const MODES = ["immersive-vr", "immersive-ar"] as const;
-const element = <T extends HTMLElement>(id: string): T => document.getElementById(id) as T;
 
 export class Headset {
   private session: Immersive | null = null;

@@ -1,5 +1,6 @@
 /** What is shown beside the picture. */
 
+import { element } from "./page";
 import { Plot } from "./plot";
 import { Pose } from "./pose";
 import { Posture } from "./posture";
@@ -7,7 +8,6 @@ import type { Sample } from "./wire";
 import { standing, words } from "./words";
 
 const EVENTS = 12;
-const element = <T extends HTMLElement>(id: string): T => document.getElementById(id) as T;
 const ms = (value: number): string => `${value.toFixed(value < 10 ? 1 : 0)} ms`;
 
 /** What the robot's state asks of its person. */

@@ -1,6 +1,7 @@
 /** How the robot's joints are, where it tells them, there is a model of it, and the browser draws in three dimensions. Else, and until somebody asks for it, the hand alone is shown. */
 
 import type { Model } from "./model";
+import { element } from "./page";
 
 declare global {
   /** By `/model.js`. */
@@ -9,7 +10,6 @@ declare global {
 
 /** Joints of this age, ms, are not shown any more. */
 const STALE = 1000;
-const element = <T extends HTMLElement>(id: string): T => document.getElementById(id) as T;
 
 export class Posture {
   private about: { urdf: string; joints: string[] } | null = null;

@@ -1,6 +1,6 @@
 //! A state as devices make it and robots take it.
 
-use taut_core::{Duration, Time};
+use taut_core::{Duration, PeerTime, Time};
 use taut_wire::session as wire;
 pub use taut_wire::session::{Priority, Turning};
 
@@ -73,6 +73,11 @@ impl State {
     /// As it is sent and taken where states say how they turn, or do not.
     pub(crate) fn as_sent(self, turns: bool) -> Self {
         Self { turning: self.turning.filter(|_| turns), ..self }
+    }
+
+    /// When it was sent, by the clock of whoever made it.
+    pub(crate) fn sent_on(wire: &wire::State) -> PeerTime {
+        PeerTime(wire.created_ns.saturating_add(u64::from(wire.waited_us) * 1_000))
     }
 
     /// Read from the wire; `created` is when it was made on this end's clock.

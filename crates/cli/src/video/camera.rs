@@ -260,9 +260,7 @@ impl Camera {
         (codec, size, frame): (picture::Codec, (u16, u16), &[u8]),
         send: &impl Fn(ChannelId, Time, Vec<u8>) -> bool,
     ) {
-        if self.missed.swap(false, Ordering::AcqRel) {
-            self.restart();
-        }
+        self.catch_up();
         if let Some(passed) = self.passing.pass(codec, size, frame) {
             // It heard, if it was asked.
             if passed.picture.key {
@@ -278,6 +276,13 @@ impl Camera {
     fn restart(&mut self) {
         self.encoder.restart();
         self.passing.restart();
+    }
+
+    /// It missed words: there may be somebody else to look by now.
+    fn catch_up(&mut self) {
+        if self.missed.swap(false, Ordering::AcqRel) {
+            self.restart();
+        }
     }
 
     fn lost(&mut self) {
@@ -300,9 +305,7 @@ impl Camera {
             let Ok(other) = encoder(format, self.codec, rate) else { return Duration::ZERO };
             (self.encoder, self.format) = (other, format);
         }
-        if self.missed.swap(false, Ordering::AcqRel) {
-            self.encoder.restart();
-        }
+        self.catch_up();
         // One that cannot be encoded is followed by a key frame.
         let payload = self.encoder.encode(image).map_or_else(|_| Vec::new(), |made| made.payload);
         let takes = self.takes(payload.len());

@@ -263,7 +263,7 @@ impl<T: Transport> Operator<T> {
             wire.deadline_us = self.feedback.deadline_us;
             if let Some(created) = self.sync.peer_time(now, (wire.created_ns / 1_000) as u32) {
                 wire.created_ns = created.0;
-                self.sending.came(now, PeerTime(created.0.saturating_add(u64::from(wire.waited_us) * 1_000)));
+                self.sending.came(now, State::sent_on(wire));
             }
             if feedback.applied != 0 {
                 feedback.applied = completed(self.sending.next_sequence(), feedback.applied as u32);
@@ -291,9 +291,8 @@ impl<T: Transport> Operator<T> {
             Sighting::Newest if !wire.is_finite() => Some(DropCause::NotFinite),
             Sighting::Newest => None,
         };
-        let sent = wire.created_ns.saturating_add(u64::from(wire.waited_us) * 1_000);
         let age = match self.config.codec {
-            Codec::Native => self.sync.age(now, PeerTime(wire.created_ns), PeerTime(sent)),
+            Codec::Native => self.sync.age(now, PeerTime(wire.created_ns), State::sent_on(wire)),
             Codec::Omni71 => Some(self.feedback.relative.age(now, wire.created_ns)),
         };
         let age = age.map(|age| age.likely);

@@ -350,7 +350,7 @@ impl<T: Transport> Robot<T> {
             wire.deadline_us = self.state_deadline_us;
             if let Some(created) = self.sync.peer_time(now, (wire.created_ns / 1_000) as u32) {
                 wire.created_ns = created.0;
-                self.sending.came(now, PeerTime(created.0.saturating_add(u64::from(wire.waited_us) * 1_000)));
+                self.sending.came(now, State::sent_on(&wire));
             }
         }
         let wire = &wire;
@@ -396,9 +396,8 @@ impl<T: Transport> Robot<T> {
             return Err(Verdict::Duplicate);
         }
         let waited = Duration::from_micros(wire.waited_us.into());
-        let sent = wire.created_ns.saturating_add(waited.as_nanos());
         let age = match self.config.codec {
-            Codec::Native => self.sync.age(now, PeerTime(wire.created_ns), PeerTime(sent)),
+            Codec::Native => self.sync.age(now, PeerTime(wire.created_ns), State::sent_on(wire)),
             Codec::Omni71 => Some(self.relative.age(now, wire.created_ns)),
         };
         self.check_enabling(now, wire);

@@ -1,6 +1,7 @@
 //! A pipeline, and what is appended to it: an element that gives its pictures to taut.
 
 use std::collections::VecDeque;
+use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use gstreamer as gst;
@@ -69,9 +70,8 @@ pub(in crate::video) struct Pipeline {
     shared: Arc<Shared>,
     encoder: Found,
     rate: Option<Bitrate>,
-    /// Nothing comes any more; says when it has stopped.
-    ended: bool,
-    stops: Option<std::sync::mpsc::Receiver<()>>,
+    /// Nothing comes any more: says when it has stopped.
+    stops: Option<Receiver<()>>,
     newest: Option<gst::ClockTime>,
     /// Frames in a row that came in order, and those that did not.
     in_order: u32,
@@ -114,7 +114,6 @@ impl Pipeline {
             shared,
             encoder,
             rate: None,
-            ended: false,
             stops: None,
             newest: None,
             in_order: 0,
@@ -186,7 +185,7 @@ impl Pipeline {
 
     /// A key frame is needed: its encoder is asked for one, as the events of GStreamer's video library do (`GstForceKeyUnit`).
     pub(in crate::video) fn force_key(&mut self) {
-        if self.is_encoded && !self.ended {
+        if self.is_encoded && !self.has_ended() {
             let unit = gst::Structure::builder("GstForceKeyUnit")
                 .field("running-time", gst::ClockTime::NONE)
                 .field("all-headers", true)
@@ -224,7 +223,7 @@ impl Pipeline {
 
     /// The pipeline gave up, or is over: why, once. What was passed on before stays.
     fn ended_by(&mut self, within: Option<gst::ClockTime>) -> Option<String> {
-        let bus = self.pipeline.bus().filter(|_| !self.ended)?;
+        let bus = self.pipeline.bus().filter(|_| !self.has_ended())?;
         let ends = [gst::MessageType::Error, gst::MessageType::Eos];
         let message = match within {
             Some(within) => bus.timed_pop_filtered(within, &ends),
@@ -243,13 +242,17 @@ impl Pipeline {
         })
     }
 
+    const fn has_ended(&self) -> bool {
+        self.stops.is_some()
+    }
+
     /// Nothing comes of it any more. An element may take its time to stop, or never do it.
     fn end(&mut self) {
-        if !std::mem::replace(&mut self.ended, true) {
+        if !self.has_ended() {
             if let Some(bus) = self.pipeline.bus() {
                 bus.set_flushing(true);
             }
-            let (pipeline, (stopped, stops)) = (self.pipeline.clone(), std::sync::mpsc::sync_channel(1));
+            let (pipeline, (stopped, stops)) = (self.pipeline.clone(), sync_channel(1));
             let thread = std::thread::Builder::new().name("taut pipeline".to_owned());
             let _ = thread.spawn(move || {
                 let _ = pipeline.set_state(gst::State::Null);
@@ -289,7 +292,7 @@ impl Pipeline {
         if !std::mem::replace(&mut self.is_encoded, true) {
             self.rate_encoder();
         }
-        if self.ended {
+        if self.has_ended() {
             return None;
         }
         // A picture that is shown before one that came earlier refers to a later one.
