@@ -51,7 +51,8 @@ pub enum HoldTarget {
         max: Duration,
     },
     /// So that one item in ten comes too late, within bounds. Steady, for items that are made often: it rises by 18 ms in a second in which all
-    /// are late, and falls by 2 ms in one in which none is.
+    /// are late, and falls by 2 ms in one in which none is; by 100 ms a second down to the latest of the last 256 to 512, for what is above that was
+    /// before them.
     Quantile {
         /// Never less.
         min: Duration,
@@ -82,7 +83,9 @@ pub struct JitterBuffer<T> {
     waiting: BTreeMap<u64, (Time, T)>,
     next: Option<u64>,
     jitter: InterarrivalJitter,
-    least: LeastTransit,
+    least: LeastTransit<1024>,
+    /// Of what is less than nothing: the most.
+    most: LeastTransit<256>,
     quantile: TransitQuantile,
     stats: JitterStats,
 }
@@ -130,7 +133,8 @@ impl<T> JitterBuffer<T> {
             waiting: BTreeMap::new(),
             next: None,
             jitter: InterarrivalJitter { scaled_ns: 0, transit_ns: None },
-            least: LeastTransit { current: i64::MAX, previous: i64::MAX, count: 0 },
+            least: LeastTransit::new(),
+            most: LeastTransit::new(),
             quantile: TransitQuantile { ns: None, made: Time::ZERO },
             stats: JitterStats { played: 0, late: 0, duplicate: 0, overflow: 0, concealed: 0 },
         }
@@ -169,7 +173,9 @@ impl<T> JitterBuffer<T> {
         if let HoldTarget::Quantile { min, max } = self.target {
             let [low, high] =
                 [min, max].map(|hold| self.least.get().saturating_add_unsigned(hold.as_nanos()));
-            self.quantile.update(transit, media_time, low, high);
+            self.most.update(transit.saturating_neg());
+            let most = self.most.get().saturating_neg();
+            self.quantile.update(transit, media_time, most, (low, high));
         }
         let playout = self.playout_time(media_time).min(latest);
         if self.next.is_some_and(|next| sequence < next) || playout < now {
@@ -242,19 +248,21 @@ impl<T> JitterBuffer<T> {
     }
 }
 
-/// The least transit of this window of items and the one before.
+/// The least transit of this window of so many items and the one before.
 #[derive(Clone, Copy, Debug)]
-struct LeastTransit {
+struct LeastTransit<const WINDOW: u32> {
     current: i64,
     previous: i64,
     count: u32,
 }
 
-impl LeastTransit {
-    const WINDOW: u32 = 1024;
+impl<const WINDOW: u32> LeastTransit<WINDOW> {
+    const fn new() -> Self {
+        Self { current: i64::MAX, previous: i64::MAX, count: 0 }
+    }
 
     fn update(&mut self, transit_ns: i64) {
-        if self.count == Self::WINDOW {
+        if self.count == WINDOW {
             (self.previous, self.current, self.count) = (self.current, i64::MAX, 0);
         }
         self.current = self.current.min(transit_ns);
@@ -267,7 +275,8 @@ impl LeastTransit {
 }
 
 /// The transit that one item in [`ONE_IN`](Self::ONE_IN) exceeds: a step up for each that does, and a step down for each that does not, so many
-/// times smaller (Robbins, Monro, *A stochastic approximation method*, Ann. Math. Stat. 22(3), 1951). Steps are by the time between items.
+/// times smaller (Robbins, Monro, *A stochastic approximation method*, Ann. Math. Stat. 22(3), 1951). Steps are by the time between items. What began
+/// behind a queue would stand above all that comes for long: down to the most that came lately the steps are larger.
 #[derive(Clone, Copy, Debug)]
 struct TransitQuantile {
     ns: Option<i64>,
@@ -278,17 +287,25 @@ impl TransitQuantile {
     const ONE_IN: i64 = 10;
     /// The time between two items by a step down.
     const SLOWER: i64 = 500;
+    /// And by one to what came lately: what is played goes a tenth faster meanwhile.
+    const TO_MOST: i64 = 10;
     /// Of silences, no more counts.
     const LONGEST: Duration = Duration::from_millis(100);
 
-    fn update(&mut self, transit_ns: i64, made: Time, low: i64, high: i64) {
-        let elapsed = made.saturating_since(self.made).min(Self::LONGEST);
+    /// `most`: that one took lately, with this one.
+    fn update(&mut self, transit_ns: i64, made: Time, most: i64, (low, high): (i64, i64)) {
+        let elapsed = made.saturating_since(self.made).min(Self::LONGEST).as_nanos() as i64;
         self.made = self.made.max(made);
-        let down = elapsed.as_nanos() as i64 / Self::SLOWER;
+        let down = elapsed / Self::SLOWER;
         let before = self.ns.unwrap_or(transit_ns);
         let lacking = transit_ns.saturating_sub(before);
+        let above = before.saturating_sub(most);
         // No further up than to what came late.
-        let step = if lacking > 0 { (down * (Self::ONE_IN - 1)).min(lacking) } else { -down };
+        let step = if lacking > 0 {
+            (down * (Self::ONE_IN - 1)).min(lacking)
+        } else {
+            -down.max((elapsed / Self::TO_MOST).min(above))
+        };
         self.ns = Some(before.saturating_add(step).max(low).min(high));
     }
 }
@@ -376,11 +393,32 @@ mod tests {
         let (_, after, late) = pass(6_500, 10_000, 20_000);
         assert!(after.abs_diff(Duration::from_millis(18)) < Duration::from_millis(1), "{after}");
         assert!((800..1_200).contains(&late), "{late}");
-        let (before, after, _) = pass(16_500, 1_000, 0);
+        // While something of before counts.
+        let (before, after, _) = pass(16_500, 250, 0);
         assert!(
-            (before - after).abs_diff(Duration::from_millis(2)) < Duration::from_micros(50),
+            (before - after).abs_diff(Duration::from_micros(500)) < Duration::from_micros(50),
             "{before} {after}"
         );
+    }
+
+    #[test]
+    fn a_quantile_is_soon_no_more_than_anything_took_lately() {
+        let (min, max) = (Duration::ZERO, Duration::from_millis(100));
+        let mut buffer = JitterBuffer::new(HoldTarget::Quantile { min, max }, 1024);
+        // It begins behind a queue of 40 ms, which is gone after 300.
+        let mut falls = Vec::new();
+        for i in 0..2_000 {
+            let queue = if i < 300 { 40 } else { i % 5 };
+            let came = at(i + 20 + queue);
+            drain(&mut buffer, came);
+            let _ = buffer.handle_input(came, i, at(i), ());
+            falls.push(buffer.target());
+        }
+        // What was late counts for 256 items at least and 512 at most; then it falls by a tenth of the time.
+        assert!(falls[500] > Duration::from_millis(35), "{}", falls[500]);
+        assert!(falls[768] > Duration::from_millis(32), "{}", falls[768]);
+        assert!(falls[1_200] <= Duration::from_millis(4), "{}", falls[1_200]);
+        assert!(falls.windows(2).all(|pair| pair[0] <= pair[1] + Duration::from_micros(100)), "no step");
     }
 
     #[test]

@@ -108,7 +108,7 @@ const FRESH: Duration = Duration::from_secs(10);
 /// What can wait pushes where it is held back for this part of a round, or goes with this part of the pace: with less, what arrives is what was there to go.
 const PUSHES: f64 = 0.5;
 /// A span of frames that tells something.
-const LEAST_SPAN: Duration = Duration::from_millis(10);
+const LEAST_SPAN: Duration = Duration::from_millis(5);
 /// So much of the path is left to what can wait, whatever is made that cannot.
 const LEAST_SHARE: f64 = 1.0 / 16.0;
 /// Pictures on their way: two seconds of them at 30/s.
