@@ -72,7 +72,8 @@ export class Glass {
     for (let next = now(); next < end; ) {
       Atomics.wait(sleep, 0, 0, Math.max(0, next - now()));
       const at = now();
-      next = Math.max(next + 1, at);
+      // Where it was woken late what was there before is taken to have stayed.
+      for (next += 1; next <= at; next += 1) shown.push([last, next - 1]);
       last = this.read() ?? last;
       shown.push([last, at]);
       await turn();

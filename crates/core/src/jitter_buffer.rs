@@ -51,8 +51,8 @@ pub enum HoldTarget {
         max: Duration,
     },
     /// So that one item in ten comes too late, within bounds. Steady, for items that are made often: it rises by 18 ms in a second in which all
-    /// are late, and falls by 2 ms in one in which none is; by 100 ms a second down to the latest of the last 256 to 512, for what is above that was
-    /// before them.
+    /// are late, and falls by 2 ms in one in which none is; by 100 ms a second down to the most that one of the last 256 to 512 took. Where what is
+    /// late comes in bursts further apart than those, more than one in ten is late.
     Quantile {
         /// Never less.
         min: Duration,
@@ -83,9 +83,9 @@ pub struct JitterBuffer<T> {
     waiting: BTreeMap<u64, (Time, T)>,
     next: Option<u64>,
     jitter: InterarrivalJitter,
-    least: LeastTransit<1024>,
-    /// Of what is less than nothing: the most.
-    most: LeastTransit<256>,
+    least: WindowedMin<1024>,
+    /// The most that one of the last 256 to 512 items took, negated.
+    most: WindowedMin<256>,
     quantile: TransitQuantile,
     stats: JitterStats,
 }
@@ -133,8 +133,8 @@ impl<T> JitterBuffer<T> {
             waiting: BTreeMap::new(),
             next: None,
             jitter: InterarrivalJitter { scaled_ns: 0, transit_ns: None },
-            least: LeastTransit::new(),
-            most: LeastTransit::new(),
+            least: WindowedMin::new(),
+            most: WindowedMin::new(),
             quantile: TransitQuantile { ns: None, made: Time::ZERO },
             stats: JitterStats { played: 0, late: 0, duplicate: 0, overflow: 0, concealed: 0 },
         }
@@ -248,15 +248,15 @@ impl<T> JitterBuffer<T> {
     }
 }
 
-/// The least transit of this window of so many items and the one before.
+/// The least of this window of so many items and the one before, ns.
 #[derive(Clone, Copy, Debug)]
-struct LeastTransit<const WINDOW: u32> {
+struct WindowedMin<const WINDOW: u32> {
     current: i64,
     previous: i64,
     count: u32,
 }
 
-impl<const WINDOW: u32> LeastTransit<WINDOW> {
+impl<const WINDOW: u32> WindowedMin<WINDOW> {
     const fn new() -> Self {
         Self { current: i64::MAX, previous: i64::MAX, count: 0 }
     }
@@ -287,7 +287,7 @@ impl TransitQuantile {
     const ONE_IN: i64 = 10;
     /// The time between two items by a step down.
     const SLOWER: i64 = 500;
-    /// And by one to what came lately: what is played goes a tenth faster meanwhile.
+    /// The time between two items by a step down to the most that one took lately: what is played goes a tenth faster meanwhile.
     const TO_MOST: i64 = 10;
     /// Of silences, no more counts.
     const LONGEST: Duration = Duration::from_millis(100);
@@ -419,6 +419,27 @@ mod tests {
         assert!(falls[768] > Duration::from_millis(32), "{}", falls[768]);
         assert!(falls[1_200] <= Duration::from_millis(4), "{}", falls[1_200]);
         assert!(falls.windows(2).all(|pair| pair[0] <= pair[1] + Duration::from_micros(100)), "no step");
+    }
+
+    /// The way stands still for a fifth of the time: the share that is late, by how far standstills are apart.
+    #[test]
+    fn a_quantile_forgets_bursts_that_are_far_apart() {
+        let share_late = |apart: u64| {
+            let (min, max) = (Duration::ZERO, Duration::from_millis(100));
+            let mut buffer = JitterBuffer::new(HoldTarget::Quantile { min, max }, 1024);
+            let mut late = 0;
+            for i in 0..60_000 {
+                let came = i + 20 + (apart / 5).saturating_sub(i % apart);
+                drain(&mut buffer, at(came));
+                let is_late = buffer.handle_input(at(came), i, at(i), ()).is_err();
+                late += u64::from(is_late && i >= 30_000);
+            }
+            late as f64 / 30_000.0
+        };
+        let [near, far] = [200, 2_000].map(share_late);
+        assert!(near < 0.11, "{near}");
+        // All that is held up is late, for nothing is held for long in between.
+        assert!((0.11..=0.2).contains(&far), "{far}");
     }
 
     #[test]

@@ -62,6 +62,8 @@ struct Span {
     last: Seen,
     /// Between two of them that came one after the other, what was added most.
     jump: Step,
+    /// Pairs of them that came one after the other.
+    steps: u32,
 }
 
 /// When a frame went, and when it came.
@@ -109,6 +111,8 @@ const FRESH: Duration = Duration::from_secs(10);
 const PUSHES: f64 = 0.5;
 /// A span of frames that tells something.
 const LEAST_SPAN: Duration = Duration::from_millis(5);
+/// And so many steps, where it came late: without the largest of them two are left, which say the same on a narrow path.
+const LEAST_STEPS: u32 = 3;
 /// So much of the path is left to what can wait, whatever is made that cannot.
 const LEAST_SHARE: f64 = 1.0 / 16.0;
 /// Pictures on their way: two seconds of them at 30/s.
@@ -251,7 +255,7 @@ impl Room {
         }
         let Some(span) = &mut self.span else {
             if frame.place > self.from {
-                self.span = Some(Span { first: here, last: here, jump: Step::default() });
+                self.span = Some(Span { first: here, last: here, jump: Step::default(), steps: 0 });
             }
             return;
         };
@@ -265,9 +269,14 @@ impl Room {
             return;
         }
         let Some(pace) = self.pace else { return };
+        let is_late = whole.is_late(by_chance);
+        // Of fewer nobody can tell a path that is narrow from a host that slept.
+        if is_late && span.steps < LEAST_STEPS {
+            return;
+        }
         // A few small frames fill no path: what of them comes late is jitter. What comes late at one jump was slept through.
         let is_spread = even.added().saturating_mul(2) >= whole.added();
-        if whole.bytes as f64 >= FRAME && is_spread && whole.is_late(by_chance) {
+        if whole.bytes as f64 >= FRAME && is_spread && is_late {
             self.finds(now, whole.rate());
         } else if self.limited {
             let is_found = self.is_found(now);
@@ -282,7 +291,7 @@ impl Room {
             // Nothing is known of paces at which nobody sent.
             self.pace = Some((pace * (1.0 + growth)).min((rate * 2.0).max(pace)));
         } else {
-            self.span = Some(Span { first: here, last: here, jump: Step::default() });
+            self.span = Some(Span { first: here, last: here, jump: Step::default(), steps: 0 });
             return;
         }
         (self.span, self.from) = (None, sent);
@@ -401,6 +410,7 @@ impl Span {
         if step.added() >= self.jump.added() {
             self.jump = step;
         }
+        self.steps = self.steps.saturating_add(1);
         self.last = here;
     }
 
