@@ -487,6 +487,33 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
 
+    /// Pictures of eight parts of 1 kB with nothing in between, sent at 10 Mbit/s through a path that is narrower.
+    #[test]
+    fn parts_of_pictures_alone_tell_a_narrow_path() {
+        for mbit in [1, 2, 3, 6] {
+            let mut room = Room { pace: Some(1.25e6), ..Room::default() };
+            let service = MS * 8 / mbit;
+            let (mut place, mut free) = (0, Time::ZERO);
+            for picture in 0..10 {
+                for part in 0..8 {
+                    let sent = Time::ZERO + MS * 100 * picture + MS * 8 / 10 * part;
+                    place += 1_000;
+                    room.asked(sent, false);
+                    room.sent(sent, (1_000, place), None, Some(MS * 20));
+                    free = free.max(sent) + service;
+                    let there = free + MS * 10 - sent;
+                    let there_ns = i64::try_from(there.as_nanos()).unwrap();
+                    let frame = Arrived { place, bytes: 1_000, sent, rtt: there * 2, there: Some(there_ns) };
+                    room.arrived(free + MS * 20, &frame, place, Duration::ZERO);
+                }
+                room.ran_dry(free);
+            }
+            let carries = 125_000.0 * mbit as f64;
+            let pace = room.pace.unwrap();
+            assert!(pace < carries && pace > carries / 2.0, "{pace:.0} of {carries:.0} B/s");
+        }
+    }
+
     #[test]
     fn what_is_held_back_counts_for_the_round_in_which_it_was() {
         let at = |ms| Time::ZERO + MS * ms;
