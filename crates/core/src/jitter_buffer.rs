@@ -406,19 +406,19 @@ mod tests {
         let (min, max) = (Duration::ZERO, Duration::from_millis(100));
         let mut buffer = JitterBuffer::new(HoldTarget::Quantile { min, max }, 1024);
         // It begins behind a queue of 40 ms, which is gone after 300.
-        let mut falls = Vec::new();
+        let mut holds = Vec::new();
         for i in 0..2_000 {
             let queue = if i < 300 { 40 } else { i % 5 };
             let came = at(i + 20 + queue);
             drain(&mut buffer, came);
             let _ = buffer.handle_input(came, i, at(i), ());
-            falls.push(buffer.target());
+            holds.push(buffer.target());
         }
         // What was late counts for 256 items at least and 512 at most; then it falls by a tenth of the time.
-        assert!(falls[500] > Duration::from_millis(35), "{}", falls[500]);
-        assert!(falls[768] > Duration::from_millis(32), "{}", falls[768]);
-        assert!(falls[1_200] <= Duration::from_millis(4), "{}", falls[1_200]);
-        assert!(falls.windows(2).all(|pair| pair[0] <= pair[1] + Duration::from_micros(100)), "no step");
+        assert!(holds[500] > Duration::from_millis(35), "{}", holds[500]);
+        assert!(holds[768] > Duration::from_millis(32), "{}", holds[768]);
+        assert!(holds[1_200] <= Duration::from_millis(4), "{}", holds[1_200]);
+        assert!(holds.windows(2).all(|pair| pair[0] <= pair[1] + Duration::from_micros(100)), "no step");
     }
 
     /// The way stands still for a fifth of the time: the share that is late, by how far standstills are apart.

@@ -255,7 +255,7 @@ impl Room {
         }
         let Some(span) = &mut self.span else {
             if frame.place > self.from {
-                self.span = Some(Span { first: here, last: here, jump: Step::default(), steps: 0 });
+                self.span = Some(Span::of(here));
             }
             return;
         };
@@ -291,7 +291,7 @@ impl Room {
             // Nothing is known of paces at which nobody sent.
             self.pace = Some((pace * (1.0 + growth)).min((rate * 2.0).max(pace)));
         } else {
-            self.span = Some(Span { first: here, last: here, jump: Step::default(), steps: 0 });
+            self.span = Some(Span::of(here));
             return;
         }
         (self.span, self.from) = (None, sent);
@@ -403,6 +403,11 @@ impl Room {
 }
 
 impl Span {
+    /// It begins with this frame.
+    fn of(here: Seen) -> Self {
+        Self { first: here, last: here, jump: Step::default(), steps: 0 }
+    }
+
     /// Another frame came.
     fn goes_on(&mut self, here: Seen) {
         let step = here.since(&self.last);
