@@ -25,7 +25,7 @@ use taut_wire::{
 pub type Body = fn(&[u8]);
 
 /// Every target by name; its corpus is the folder of that name.
-pub const TARGETS: [(&str, Body); 19] = [
+pub const TARGETS: [(&str, Body); 20] = [
     ("csv", csv),
     ("mcap", mcap),
     ("pcap", pcap),
@@ -45,6 +45,7 @@ pub const TARGETS: [(&str, Body); 19] = [
     ("proxy", live::proxy),
     ("ivf", ivf),
     ("device", device),
+    ("picture", picture),
 ];
 
 /// Tables.
@@ -265,6 +266,56 @@ pub fn rtp(data: &[u8]) {
         let mut assembler = taut_media::FrameAssembler::new(codec);
         assembler.handle_input(&view);
         assert!(assembler.poll_frame().is_none_or(|frame| frame.kind == codec.kind(view.payload())));
+    }
+}
+
+/// Messages of a channel of pictures, one after the other, each behind two bytes that say how long it is: through a decoder, and, as frames that another
+/// encoder made, on to it once more. Small pictures alone: libvpx takes memory for what a header says.
+pub fn picture(data: &[u8]) {
+    use taut_media::picture::{Ask, Picture};
+    let (Ok(mut decoder), Ok(mut other)) = (taut_video::Decoder::new(), taut_video::Decoder::new()) else {
+        return;
+    };
+    let mut passing = taut_video::Passing::new();
+    let mut rest = data;
+    while let Some((length, behind)) = rest.split_first_chunk() {
+        let (payload, behind) = behind.split_at(usize::from(u16::from_be_bytes(*length)).min(behind.len()));
+        rest = behind;
+        let Ok((header, frame)) = Picture::parse(payload) else {
+            assert!(decoder.take(payload).is_err());
+            continue;
+        };
+        let mut bytes = Vec::new();
+        header.emit(&mut bytes);
+        bytes.extend_from_slice(frame);
+        assert_eq!(bytes, payload);
+        if is_large(frame) {
+            continue;
+        }
+        take(&mut decoder, payload);
+        let Some(passed) = passing.pass(header.codec, (header.width, header.height), frame) else { continue };
+        assert_eq!(Picture::parse(&passed.payload).map(|(header, _)| header), Ok(passed.picture));
+        assert!(passed.frame().ends_with(frame));
+        match take(&mut other, &passed.payload) {
+            Some(ask) => passing.ask(ask),
+            None => passing.lost(),
+        }
+    }
+    fn take(decoder: &mut taut_video::Decoder, payload: &[u8]) -> Option<Ask> {
+        let before = decoder.counts();
+        let taken = decoder.take(payload);
+        let after = decoder.counts();
+        let taken = taken.inspect_err(|_| assert_eq!(after.malformed, before.malformed + 1)).ok()?;
+        assert_eq!(after.decoded - before.decoded, taken.decoded.len() as u64);
+        if let Some(ask) = taken.ask {
+            assert_eq!(Ask::parse(&ask.emit()), Ok(ask));
+        }
+        taken.ask
+    }
+    /// Does it begin a stream of VP8 with pictures of more than 128 columns or rows (RFC 6386 section 9.1)?
+    fn is_large(frame: &[u8]) -> bool {
+        let side = |low: u8, high: u8| u16::from_le_bytes([low, high & 0x3f]) > 128;
+        matches!(*frame, [tag, _, _, 0x9d, 1, 0x2a, w0, w1, h0, h1, ..] if tag & 1 == 0 && (side(w0, w1) || side(h0, h1)))
     }
 }
 

@@ -26,6 +26,7 @@ use self::limits::{limits, needed};
 #[cfg(feature = "console")]
 pub(crate) use self::model::model;
 use self::packing::{PackingSpec, SamplerTable, packing};
+pub(crate) use self::picture::PictureChannels;
 use crate::host::{json_line, shown};
 use crate::streams::print;
 

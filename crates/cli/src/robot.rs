@@ -334,7 +334,7 @@ impl Arguments {
 
     fn cameras(&self, channels: &Channels, seen: &Seen) -> Result<Cameras, String> {
         let camera = |spec: &VideoSpec| {
-            Camera::new(spec, channels.of_picture(&spec.name)?, (self.video_codec, self.video_rate), seen)
+            Camera::new(spec, channels.of_picture(&spec.name)?, self.video_codec, self.video_rate, seen)
         };
         let cameras: Vec<_> = self.video.iter().map(camera).collect::<Result<_, String>>()?;
         Ok(cameras.into_iter().unzip())

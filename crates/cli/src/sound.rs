@@ -162,6 +162,8 @@ impl SoundArguments {
         !self.microphone.is_empty() || !self.speaker.is_empty()
     }
 
+    /// Is any played by a page?
+    #[cfg(feature = "console")]
     pub(crate) fn has_page(&self) -> bool {
         self.speaker.iter().any(|spec| spec.place == Sink::Page)
     }

@@ -5,7 +5,17 @@ use taut_lab::scenario::ChannelSpec;
 use taut_media::picture::{self, ask_channel};
 use taut_session::{ChannelId, Direction};
 
-use super::{Channels, Declared};
+use super::Channels;
+#[cfg(feature = "console")]
+use super::Declared;
+
+/// Of one picture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PictureChannels {
+    pub(crate) pictures: ChannelId,
+    /// On which it is asked for.
+    pub(crate) asks: ChannelId,
+}
 
 impl Channels {
     /// Those of pictures, for who shows them, and where it asks for what it lacks.
@@ -44,8 +54,9 @@ impl Channels {
     }
 
     /// The places of a picture's channel and of the one on which it is asked for.
-    pub(crate) fn of_picture(&self, name: &str) -> Result<(ChannelId, ChannelId), String> {
-        let place = |name: &str, way| self.place_of(name, way);
-        Ok((place(name, Direction::ToOperator)?, place(&ask_channel(name), Direction::ToRobot)?))
+    pub(crate) fn of_picture(&self, name: &str) -> Result<PictureChannels, String> {
+        let pictures = self.place_of(name, Direction::ToOperator)?;
+        let asks = self.place_of(&ask_channel(name), Direction::ToRobot)?;
+        Ok(PictureChannels { pictures, asks })
     }
 }

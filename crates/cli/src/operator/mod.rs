@@ -276,6 +276,7 @@ impl Arguments {
         self.device_channels().of_joints()
     }
 
+    #[cfg(feature = "console")]
     pub(crate) fn pictures(&self) -> Result<Vec<taut_console::PictureChannel>, String> {
         Ok(self.channels()?.pictures())
     }

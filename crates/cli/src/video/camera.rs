@@ -6,13 +6,14 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, sync
 
 use taut_core::{Bitrate, Bytes, Duration, Time};
 use taut_io::{Clock, Slice, set_slice};
-use taut_media::picture::{self, Ask};
+use taut_media::picture::Ask;
 use taut_session::{ChannelEvent, ChannelId};
 use taut_video::{Encoder, EncoderConfig, Image, Passing, VideoError};
 
 use super::frames::Frames;
-use super::pipeline::{Came, Content};
+use super::pipeline::{Came, Content, Frame};
 use super::{Format, VideoCodec, VideoSpec};
+use crate::channels::PictureChannels;
 use crate::device::Seen;
 
 /// Words that wait for it, at most: with more it is told that it missed some.
@@ -29,13 +30,8 @@ enum Next {
     Word(Word),
     /// A picture of another program, or of a pipeline: its age.
     Came(Image, Duration),
-    /// A frame of another encoder.
-    Encoded {
-        codec: picture::Codec,
-        size: (u16, u16),
-        frame: Vec<u8>,
-        age: Duration,
-    },
+    /// A frame of another encoder: its age.
+    Encoded(Frame, Duration),
     /// Frames of it are missing.
     Gap,
     /// A period is over.
@@ -67,7 +63,8 @@ pub(crate) struct Camera {
     /// What the session has left, where that is known.
     left: Option<Bitrate>,
     frames: Frames,
-    encoder: Encoder,
+    /// Ours, once there is a picture for it.
+    encoder: Option<Encoder>,
     /// What another encoder made, and when that was asked for a key frame.
     passing: Passing,
     asked: Option<Time>,
@@ -82,41 +79,42 @@ pub(crate) struct Camera {
 /// What tells it.
 #[derive(Clone)]
 pub(crate) struct CameraWords {
-    channel: ChannelId,
-    ask: ChannelId,
+    over: PictureChannels,
     words: SyncSender<Word>,
     missed: Arc<AtomicBool>,
 }
 
 impl Camera {
-    /// Over this channel, asked over that one; in this codec, with no more than so much.
+    /// Over these channels, in this codec, with no more than so much.
     ///
     /// # Errors
-    /// One line, where there is no encoder for it.
+    /// One line, where there is no encoder for what it takes.
     pub(crate) fn new(
         spec: &VideoSpec,
-        (channel, ask): (ChannelId, ChannelId),
-        (codec, most): (VideoCodec, Bitrate),
+        over: PictureChannels,
+        codec: VideoCodec,
+        most: Bitrate,
         seen: &Seen,
     ) -> Result<(Self, CameraWords), String> {
         let wrong = |error: String| format!("--video {}: {error}", spec.name);
         let (frames, format) = Frames::open(&spec.source, seen).map_err(wrong)?;
-        let encoder = encoder(format, codec, most).map_err(|error| wrong(error.to_string()))?;
+        let encoder = match frames.is_encoded() {
+            true => None,
+            false => Some(encoder(format, codec, most).map_err(|error| wrong(error.to_string()))?),
+        };
         let (sender, words) = sync_channel(WORDS);
         let missed = Arc::new(AtomicBool::new(false));
-        let told = CameraWords { channel, ask, words: sender, missed: Arc::clone(&missed) };
-        let name = spec.name.clone();
-        let (passing, asked, is_watched, left) = (Passing::new(), None, false, None);
+        let told = CameraWords { over, words: sender, missed: Arc::clone(&missed) };
         let mut this = Self {
-            name,
-            channel,
+            name: spec.name.clone(),
+            channel: over.pictures,
             most,
-            left,
+            left: None,
             frames,
             encoder,
-            passing,
-            asked,
-            is_watched,
+            passing: Passing::new(),
+            asked: None,
+            is_watched: false,
             codec,
             format,
             words,
@@ -150,7 +148,7 @@ impl Camera {
             match self.next_word(clock, clock.now() + IDLE) {
                 Next::Word(Word::Opened) => break,
                 Next::Word(Word::Bitrate(rate)) => self.limit(rate),
-                Next::Encoded { codec, frame, .. } => self.passing.look(codec, &frame),
+                Next::Encoded(Frame { codec, bytes, .. }, _) => self.passing.look(codec, &bytes),
                 // What other programs send is decoded while nobody looks, for what comes later refers to it.
                 Next::Word(_) | Next::Came(..) | Next::Gap | Next::Due | Next::Nothing => {}
                 Next::End => return false,
@@ -171,7 +169,7 @@ impl Camera {
                     return true;
                 }
                 Next::Word(Word::Ask(ask)) => {
-                    self.encoder.ask(ask);
+                    self.encoder.iter_mut().for_each(|encoder| encoder.ask(ask));
                     self.passing.ask(ask);
                     next = in_phase(next, ask);
                     continue;
@@ -193,8 +191,8 @@ impl Camera {
                 // Of a source with a clock of its own one is left out, too, while the session is busy with the one before.
                 Next::Came(..) if clock.now() + period / 2 < next => continue,
                 // One that another encoder made cannot be left out: what comes after it refers to it.
-                Next::Encoded { codec, size, frame, age } => {
-                    self.pass(clock.now() - age, (codec, size, &frame), send);
+                Next::Encoded(frame, age) => {
+                    self.pass(clock.now() - age, &frame, send);
                     continue;
                 }
                 Next::Came(image, age) => Some((image, age)),
@@ -246,22 +244,15 @@ impl Camera {
         match came {
             None => Next::Nothing,
             Some(Came { content: Content::Image(image), age }) => Next::Came(image, age),
-            Some(Came { content: Content::Encoded { codec, size, frame }, age }) => {
-                Next::Encoded { codec, size, frame, age }
-            }
+            Some(Came { content: Content::Frame(frame), age }) => Next::Encoded(frame, age),
             Some(Came { content: Content::Gap, .. }) => Next::Gap,
         }
     }
 
     /// Sends what another encoder made, if it is of use.
-    fn pass(
-        &mut self,
-        created: Time,
-        (codec, size, frame): (picture::Codec, (u16, u16), &[u8]),
-        send: &impl Fn(ChannelId, Time, Vec<u8>) -> bool,
-    ) {
+    fn pass(&mut self, created: Time, frame: &Frame, send: &impl Fn(ChannelId, Time, Vec<u8>) -> bool) {
         self.catch_up();
-        if let Some(passed) = self.passing.pass(codec, size, frame) {
+        if let Some(passed) = self.passing.pass(frame.codec, (frame.width, frame.height), &frame.bytes) {
             // It heard, if it was asked.
             if passed.picture.key {
                 self.asked = None;
@@ -274,7 +265,7 @@ impl Camera {
 
     /// Whoever looks from now on has nothing.
     fn restart(&mut self) {
-        self.encoder.restart();
+        self.encoder.iter_mut().for_each(Encoder::restart);
         self.passing.restart();
     }
 
@@ -286,7 +277,7 @@ impl Camera {
     }
 
     fn lost(&mut self) {
-        self.encoder.lost();
+        self.encoder.iter_mut().for_each(Encoder::lost);
         self.passing.lost();
     }
 
@@ -297,22 +288,28 @@ impl Camera {
         image: &Image,
         send: &impl Fn(ChannelId, Time, Vec<u8>) -> bool,
     ) -> Duration {
-        let (width, height) = (image.width(), image.height());
-        if (width, height) != (self.format.width, self.format.height) {
-            let format = Format { width, height, ..self.format };
-            let rate = self.encoder.bitrate();
-            // One for which there is no encoder is left out.
-            let Ok(other) = encoder(format, self.codec, rate) else { return Duration::ZERO };
-            (self.encoder, self.format) = (other, format);
-        }
         self.catch_up();
-        // One that cannot be encoded is followed by a key frame.
-        let payload = self.encoder.encode(image).map_or_else(|_| Vec::new(), |made| made.payload);
-        let takes = self.takes(payload.len());
-        if payload.is_empty() || !send(self.channel, created, payload) {
-            self.encoder.lost();
+        let format = Format { width: image.width(), height: image.height(), ..self.format };
+        if std::mem::replace(&mut self.format, format) != format {
+            self.encoder = None;
         }
-        takes
+        if self.encoder.is_none() {
+            self.encoder = encoder(format, self.codec, self.rate()).ok();
+        }
+        // One for which there is no encoder is left out.
+        let Some(encoder) = &mut self.encoder else { return Duration::ZERO };
+        // One that cannot be encoded is followed by a key frame.
+        let payload = encoder.encode(image).map_or_else(|_| Vec::new(), |made| made.payload);
+        let bytes = payload.len();
+        if payload.is_empty() || !send(self.channel, created, payload) {
+            encoder.lost();
+        }
+        self.takes(bytes)
+    }
+
+    /// What an encoder is to make.
+    fn rate(&self) -> Bitrate {
+        self.left.map_or(self.most, |left| left.min(self.most))
     }
 
     /// How long the session is busy with so many bytes, as far as is known; a picture a second goes in any case.
@@ -323,9 +320,9 @@ impl Camera {
 
     fn limit(&mut self, rate: Option<Bitrate>) {
         self.left = rate;
-        let rate = rate.map_or(self.most, |rate| rate.min(self.most));
+        let rate = self.rate();
         // One that is refused leaves the one before.
-        let _ = self.encoder.set_bitrate(rate);
+        self.encoder.iter_mut().for_each(|encoder| _ = encoder.set_bitrate(rate));
         if let Some(pipeline) = self.frames.pipeline() {
             pipeline.set_bitrate(rate);
         }
@@ -349,12 +346,14 @@ impl CameraWords {
     /// Something happened to a channel.
     pub(crate) fn channel(&self, event: &ChannelEvent) {
         match event {
-            ChannelEvent::Opened { channel } if *channel == self.channel => self.tell(Word::Opened),
-            ChannelEvent::Received { channel, payload, .. } if *channel == self.ask => {
+            ChannelEvent::Opened { channel } if *channel == self.over.pictures => self.tell(Word::Opened),
+            ChannelEvent::Received { channel, payload, .. } if *channel == self.over.asks => {
                 // What is no ask asks for nothing.
                 Ask::parse(payload).into_iter().for_each(|ask| self.tell(Word::Ask(ask)));
             }
-            ChannelEvent::Dropped { channel, .. } if *channel == self.channel => self.tell(Word::Dropped),
+            ChannelEvent::Dropped { channel, .. } if *channel == self.over.pictures => {
+                self.tell(Word::Dropped)
+            }
             _ => {}
         }
     }

@@ -117,6 +117,11 @@ impl Frames {
         matches!(self, Self::Rtp(_) | Self::Pipeline(_))
     }
 
+    /// Are they frames of an encoder already, as far as is known?
+    pub(super) fn is_encoded(&self) -> bool {
+        matches!(self, Self::Pipeline(pipeline) if pipeline.is_encoded())
+    }
+
     /// The encoder of a pipeline, if there is one.
     pub(super) fn pipeline(&mut self) -> Option<&mut Pipeline> {
         match self {

@@ -16,13 +16,19 @@ pub(super) struct Came {
 pub(super) enum Content {
     Image(Image),
     /// What an encoder made of it.
-    Encoded {
-        codec: Codec,
-        size: (u16, u16),
-        frame: Vec<u8>,
-    },
+    Frame(Frame),
     /// Frames are missing: what is to come refers to them.
     Gap,
+}
+
+/// Of an encoder that is not ours.
+#[cfg_attr(not(feature = "gstreamer"), allow(dead_code))]
+pub(super) struct Frame {
+    pub(super) codec: Codec,
+    /// Pixels.
+    pub(super) width: u16,
+    pub(super) height: u16,
+    pub(super) bytes: Vec<u8>,
 }
 
 #[cfg(feature = "gstreamer")]
@@ -48,6 +54,10 @@ mod absent {
         }
 
         pub(in crate::video) fn receive(&mut self, _: std::time::Duration) -> Option<Came> {
+            match *self {}
+        }
+
+        pub(in crate::video) fn is_encoded(&self) -> bool {
             match *self {}
         }
 

@@ -11,6 +11,7 @@ use taut_session::{ChannelEvent, ChannelId};
 use taut_video::{Decoder, DecoderCounts, Scene};
 
 use crate::ages::Ages;
+use crate::channels::PictureChannels;
 use crate::host::json_line;
 use crate::streams::print;
 
@@ -51,14 +52,14 @@ impl Screen {
     /// One line, where there is no decoder.
     pub(crate) fn new(
         name: &str,
-        (channel, ask): (ChannelId, ChannelId),
+        over: PictureChannels,
         measures: bool,
         json: bool,
     ) -> Result<(Self, ScreenWords), String> {
         let decoder = Decoder::new().map_err(|error| format!("--video {name}: {error}"))?;
         let (sender, payloads) = sync_channel(PAYLOADS);
-        let words = ScreenWords { channel, payloads: sender };
-        let measured = Measured::default();
+        let words = ScreenWords { channel: over.pictures, payloads: sender };
+        let (ask, measured) = (over.asks, Measured::default());
         Ok((Self { name: name.to_owned(), ask, decoder, payloads, measured, measures, json }, words))
     }
 

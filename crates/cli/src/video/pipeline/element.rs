@@ -12,7 +12,7 @@ use taut_media::picture::Codec;
 use taut_video::{Image, Rows};
 
 use super::rate::{self, Found};
-use super::{Came, Content};
+use super::{Came, Content, Frame};
 use crate::video::Format;
 
 /// Frames of an encoder that wait, at most; of pictures only the newest does.
@@ -60,8 +60,16 @@ struct Counts {
     newer: u64,
     /// Frames of an encoder of which too many waited.
     waited: u64,
+    /// Frames of an encoder that are shown before one that came earlier, or came after the pipeline had ended for such.
+    back: u64,
     /// Of a form or size that is not taken, or that is not what it says.
     malformed: u64,
+}
+
+/// Why a picture does not go on.
+enum Refused {
+    Back,
+    Malformed,
 }
 
 pub(in crate::video) struct Pipeline {
@@ -148,7 +156,9 @@ impl Pipeline {
         let soon = std::time::Duration::from(BEGINS);
         let waited = self.shared.came.wait_timeout_while(slot, soon, |slot| slot.samples.is_empty());
         let (slot, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        let format = slot.samples.front().and_then(|sample| sample.caps().and_then(format_of));
+        let caps = slot.samples.front().and_then(|sample| sample.caps());
+        let format = caps.and_then(format_of);
+        self.is_encoded = caps.and_then(|caps| caps.structure(0)).and_then(codec_of).is_some();
         drop(slot);
         match self.ended_by(None) {
             Some(why) if format.is_none() => Err(why),
@@ -175,12 +185,22 @@ impl Pipeline {
         drop(slot);
         let age = self.age(&sample);
         match self.content(&sample) {
-            Some(content) => Some(Came { content, age }),
-            None => {
+            Ok(content) => Some(Came { content, age }),
+            Err(Refused::Malformed) => {
                 self.shared.lock().counts.malformed += 1;
                 None
             }
+            Err(Refused::Back) => {
+                self.shared.lock().counts.back += 1;
+                // What comes next may refer to it.
+                Some(Came { content: Content::Gap, age })
+            }
         }
+    }
+
+    /// Are its pictures frames of an encoder, as far as is known?
+    pub(in crate::video) fn is_encoded(&self) -> bool {
+        self.is_encoded
     }
 
     /// A key frame is needed: its encoder is asked for one, as the events of GStreamer's video library do (`GstForceKeyUnit`).
@@ -279,39 +299,35 @@ impl Pipeline {
         age.unwrap_or(Duration::ZERO).min(OLDEST)
     }
 
-    fn content(&mut self, sample: &gst::Sample) -> Option<Content> {
-        let caps = sample.caps()?;
-        let map = sample.buffer()?.map_readable().ok()?;
-        let structure = caps.structure(0)?;
-        let codec = match structure.name().as_str() {
-            "video/x-raw" => return image(structure, &map).map(Content::Image),
-            "video/x-h264" => Codec::H264,
-            "video/x-vp8" => Codec::Vp8,
-            _ => return None,
+    fn content(&mut self, sample: &gst::Sample) -> Result<Content, Refused> {
+        let caps = sample.caps().and_then(|caps| caps.structure(0)).ok_or(Refused::Malformed)?;
+        let buffer = sample.buffer().ok_or(Refused::Malformed)?;
+        let map = buffer.map_readable().map_err(|_| Refused::Malformed)?;
+        let Some(codec) = codec_of(caps) else {
+            return image(caps, &map).map(Content::Image).ok_or(Refused::Malformed);
         };
         if !std::mem::replace(&mut self.is_encoded, true) {
             self.rate_encoder();
         }
-        if self.has_ended() {
-            return None;
-        }
         // A picture that is shown before one that came earlier refers to a later one.
-        let time = sample.buffer()?.pts();
+        let time = buffer.pts();
         let is_back = time.is_some() && time < self.newest;
         self.newest = time.or(self.newest);
         if is_back {
             self.back = if self.in_order < IN_ORDER { self.back + 1 } else { 1 };
             self.in_order = 0;
-            if self.back >= BACK {
+            if self.back >= BACK && !self.has_ended() {
                 self.said.push_back("its encoder makes pictures that refer to later ones (B frames), which are not passed on: tell it not to; there are no pictures any more".to_owned());
                 self.end();
-                return None;
             }
-            return Some(Content::Gap);
+        }
+        if is_back || self.back >= BACK {
+            return Err(Refused::Back);
         }
         self.in_order = self.in_order.saturating_add(1);
-        let side = |name| structure.get::<i32>(name).ok().and_then(|side| u16::try_from(side).ok());
-        Some(Content::Encoded { codec, size: (side("width")?, side("height")?), frame: map.to_vec() })
+        let side = |name| caps.get::<i32>(name).ok().and_then(|side| u16::try_from(side).ok());
+        let (width, height) = side("width").zip(side("height")).ok_or(Refused::Malformed)?;
+        Ok(Content::Frame(Frame { codec, width, height, bytes: map.to_vec() }))
     }
 }
 
@@ -319,10 +335,10 @@ impl Drop for Pipeline {
     fn drop(&mut self) {
         self.end();
         let _ = self.stops.take().map(|stops| stops.recv_timeout(ENDS_WITHIN));
-        let Counts { came, newer, waited, malformed } = self.shared.lock().counts;
-        if newer + waited + malformed > 0 {
+        let Counts { came, newer, waited, back, malformed } = self.shared.lock().counts;
+        if newer + waited + back + malformed > 0 {
             crate::say(&format!(
-                "GStreamer: {came} pictures came; dropped: {newer} for newer ones, {waited} that waited, {malformed} that are not what they say"
+                "GStreamer: {came} pictures came; dropped: {newer} for newer ones, {waited} that waited, {back} out of order, {malformed} that are not what they say"
             ));
         }
     }
@@ -352,6 +368,15 @@ impl Shared {
         slot.samples.push_back(sample);
         drop(slot);
         self.came.notify_one();
+    }
+}
+
+/// By what encoder frames of these were made; `None`: by none, they are pictures.
+fn codec_of(caps: &gst::StructureRef) -> Option<Codec> {
+    match caps.name().as_str() {
+        "video/x-h264" => Some(Codec::H264),
+        "video/x-vp8" => Some(Codec::Vp8),
+        _ => None,
     }
 }
 
@@ -467,10 +492,10 @@ mod tests {
             let mut keys = Vec::new();
             for at in 0..60 {
                 for Came { content, age } in pictures(&mut pipeline, 1) {
-                    let Content::Encoded { codec: of, size, frame } = content else { continue };
-                    assert_eq!((of, size), (codec, (320, 240)));
+                    let Content::Frame(Frame { codec: of, width, height, bytes }) = content else { continue };
+                    assert_eq!((of, (width, height)), (codec, (320, 240)));
                     assert!(age < Duration::from_secs(2), "{age:?}");
-                    if passing.pass(of, size, &frame).is_some_and(|passed| passed.picture.key) {
+                    if passing.pass(of, (width, height), &bytes).is_some_and(|passed| passed.picture.key) {
                         keys.push(at);
                     }
                 }
