@@ -48,6 +48,9 @@ pub trait Transport {
     /// A number that changes when its peer tells that more of what was sent has arrived, whatever order and repetitions make of that above:
     /// packets, as `tcpi_delivered` of Linux. `None` from one that is told of nothing or cannot say.
     fn delivered(&self) -> Option<u64>;
+    /// Does a message as urgent as samples wait here for leave of a congestion control, its own or the kernel's, of which no newer one takes the
+    /// place? Asked when [`Transport::poll_transmit`] has nothing more to give: who can still replace a message keeps it meanwhile.
+    fn is_blocked(&self) -> bool;
 }
 
 /// How urgent, 0 first. An emergency stop is 0, samples are 1 and 2, everything else comes after: a newer message takes the place
@@ -101,8 +104,18 @@ pub struct Message {
 impl Message {
     /// May a newer one take its place? What comes after the samples is a part of something longer, unless it is of a series.
     pub fn is_sample(&self) -> bool {
-        let is_sample = self.series.is_some() || self.priority <= Priority::LAST_SAMPLE;
+        let is_sample = self.series.is_some() || self.is_urgent();
         self.reliability == Reliability::Unreliable && is_sample
+    }
+
+    /// Is it as urgent as samples?
+    pub fn is_urgent(&self) -> bool {
+        self.priority <= Priority::LAST_SAMPLE
+    }
+
+    /// And is it one that no newer one takes the place of?
+    pub fn stays(&self) -> bool {
+        self.is_urgent() && !self.is_sample()
     }
 
     /// Has it reached the age at which it is worthless?
@@ -151,7 +164,7 @@ macro_rules! ignores_paths {
 ///         self.inner.send(now, message)
 ///     }
 ///     passes_on!(self, self.inner => handle_input handle_timeout poll_transmit poll_event poll_timeout close);
-///     passes_on!(self, self.inner => add_path remove_path set_origin uses_path round_trip send_rate delivered);
+///     passes_on!(self, self.inner => add_path remove_path set_origin uses_path round_trip send_rate delivered is_blocked);
 /// }
 /// ```
 #[macro_export]
@@ -227,6 +240,11 @@ macro_rules! passes_on {
             $inner.delivered()
         }
     };
+    (@is_blocked $self:ident, $inner:expr) => {
+        fn is_blocked(&$self) -> bool {
+            $inner.is_blocked()
+        }
+    };
 }
 
 /// Makes a type that is one of several transports a [`Transport`]: it says which one by `fn whichever(&self) -> &dyn Transport` and
@@ -237,7 +255,7 @@ macro_rules! dispatch_transport {
         impl $crate::Transport for $any {
             $crate::passes_on!(self, self.whichever_mut() => send handle_input handle_timeout poll_transmit poll_event);
             $crate::passes_on!(self, self.whichever_mut() => close add_path remove_path set_origin);
-            $crate::passes_on!(self, self.whichever() => poll_timeout uses_path round_trip send_rate delivered);
+            $crate::passes_on!(self, self.whichever() => poll_timeout uses_path round_trip send_rate delivered is_blocked);
         }
     };
 }

@@ -32,6 +32,8 @@ pub(crate) struct Port<T> {
     /// Of this session; 0 before there is one.
     pub(crate) session: u32,
     pub(crate) traffic: Traffic,
+    /// Something waited in the transport when that had last sent what it could.
+    is_blocked: bool,
     spare: Vec<Vec<u8>>,
 }
 
@@ -136,6 +138,7 @@ impl<T: Transport> Port<T> {
             role,
             session: 0,
             traffic: Traffic::default(),
+            is_blocked: false,
             spare: Vec::new(),
         }
     }
@@ -224,7 +227,10 @@ impl<T: Transport> Port<T> {
 
     pub(crate) fn poll_transmit(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Transmit> {
         let before = buffer.len();
-        let transmit = self.transport.poll_transmit(now, buffer)?;
+        let Some(transmit) = self.transport.poll_transmit(now, buffer) else {
+            self.is_blocked = self.transport.is_blocked();
+            return None;
+        };
         self.traffic.datagrams += 1;
         self.traffic.bytes += (buffer.len() - before) as u64 + u64::from(transmit.padding);
         Some(transmit)
@@ -232,6 +238,11 @@ impl<T: Transport> Port<T> {
 
     pub(crate) fn poll_timeout(&self) -> Option<Deadline> {
         self.transport.poll_timeout()
+    }
+
+    /// Did something that has to arrive wait in the transport, when that had last sent what it could?
+    pub(crate) fn is_blocked(&self) -> bool {
+        self.is_blocked
     }
 
     /// What the transport's event tells a session, if anything.

@@ -75,6 +75,11 @@ impl MessageQueue {
         self.next().map(|index| &self.messages[index])
     }
 
+    /// Does one as urgent as samples wait, of which no newer one takes the place?
+    pub(crate) fn holds_up(&self) -> bool {
+        self.messages.iter().any(Message::stays)
+    }
+
     /// Takes out those that are older than their deadline.
     pub(crate) fn drop_late(&mut self, now: Time, mut late: impl FnMut(Message)) {
         while let Some(index) = self.messages.iter().position(|message| message.is_late(now)) {

@@ -213,6 +213,10 @@ impl Transport for Udp {
     fn delivered(&self) -> Option<u64> {
         None
     }
+
+    fn is_blocked(&self) -> bool {
+        false
+    }
 }
 
 /// The datagram with the zeros that were not stored; `None` when it is longer than `limit`.

@@ -82,6 +82,11 @@ impl Transport for Probe {
         self.on("delivered");
         Some(7)
     }
+
+    fn is_blocked(&self) -> bool {
+        self.on("is_blocked");
+        true
+    }
 }
 
 /// Calls everything but `send`, which may have to wait, and compares the answers.
@@ -92,6 +97,7 @@ fn hands_everything_on(mut wrapper: impl Transport, probe: &Probe) {
     assert_eq!(wrapper.round_trip(), Some(MS));
     assert_eq!(wrapper.send_rate(), Some(Bitrate::from_bps(1_000_000)));
     assert_eq!(wrapper.delivered(), Some(7));
+    assert!(wrapper.is_blocked());
     wrapper.set_origin(path, origin);
     wrapper.remove_path(now, path);
     wrapper.handle_input(now, Datagram { path, ecn: Ecn::NotCapable, data: &[], padding: 0 });
@@ -106,6 +112,7 @@ fn hands_everything_on(mut wrapper: impl Transport, probe: &Probe) {
         "delivered",
         "handle_input",
         "handle_timeout",
+        "is_blocked",
         "poll_event",
         "poll_timeout",
         "poll_transmit",

@@ -85,6 +85,10 @@ impl Transport for Line {
     fn delivered(&self) -> Option<u64> {
         self.udp.delivered()
     }
+
+    fn is_blocked(&self) -> bool {
+        self.udp.is_blocked()
+    }
 }
 
 impl Conversation for Line {

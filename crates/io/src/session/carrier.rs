@@ -177,6 +177,10 @@ impl Transport for Absent {
     fn delivered(&self) -> Option<u64> {
         None
     }
+
+    fn is_blocked(&self) -> bool {
+        false
+    }
 }
 
 impl fmt::Debug for Carrier {

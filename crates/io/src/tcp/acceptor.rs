@@ -318,6 +318,10 @@ impl Transport for Acceptor {
     fn delivered(&self) -> Option<u64> {
         self.served.as_ref()?.delivered()
     }
+
+    fn is_blocked(&self) -> bool {
+        self.served.as_ref().is_some_and(Transport::is_blocked)
+    }
 }
 
 fn bytes_of(sealed: &Sealed<KernelTcp>) -> (u64, u64) {

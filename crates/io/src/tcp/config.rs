@@ -22,7 +22,7 @@ impl Default for KernelTcpConfig {
         Self {
             queue: Bytes::new(1_000_000),
             max_message: Bytes::new(1_000_000),
-            not_sent: Bytes::new(4_096),
+            not_sent: Bytes::new(1),
             send_buffer: Bytes::new(262_144),
             user_timeout: Duration::from_secs(5),
             first_message: Duration::from_secs(2),
@@ -54,11 +54,11 @@ impl KernelTcpConfig {
         self
     }
 
-    /// `TCP_NOTSENT_LOWAT` (tcp(7)): the kernel takes more only while less than this waits in it unsent. Default
-    /// 4096 B. What the kernel has, no urgent message overtakes. Less costs a wake-up for every few packets of a bulk
-    /// flow.
+    /// The kernel takes more only while less than this waits in it unsent (`TCP_NOTSENT_LOWAT`, tcp(7), and `SIOCOUTQNSD`); at least 1 B. Default
+    /// 1 B: a message goes when it can be sent. What the kernel has, no urgent message overtakes, and no newer one replaces. It costs a bulk
+    /// flow a wake-up for every few packets.
     pub fn not_sent(mut self, bytes: Bytes) -> Self {
-        self.not_sent = bytes;
+        self.not_sent = bytes.max(Bytes::new(1));
         self
     }
 

@@ -354,7 +354,11 @@ impl KernelTcp {
             if bytes.is_empty() {
                 break;
             }
-            match connection.stream.write(bytes) {
+            // It would take a segment's worth of what is small beyond that.
+            let is_full = socket::unsent(&connection.stream) >= self.config.not_sent.get();
+            let written =
+                if is_full { Err(io::ErrorKind::WouldBlock.into()) } else { connection.stream.write(bytes) };
+            match written {
                 Ok(len) => {
                     self.outbox.took(len);
                     self.stats.bytes_sent += len as u64;
@@ -479,6 +483,10 @@ impl Transport for KernelTcp {
     /// By the kernel.
     fn delivered(&self) -> Option<u64> {
         self.known().map(|known| known.delivered)
+    }
+
+    fn is_blocked(&self) -> bool {
+        self.outbox.holds_up()
     }
 
     fn close(&mut self, now: Time) {

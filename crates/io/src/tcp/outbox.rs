@@ -22,6 +22,8 @@ pub(super) struct Outbox {
     /// The part of the stream that must go before anything else can, and how much of it has gone.
     stream: Vec<u8>,
     gone: usize,
+    /// There is a message in it that is as urgent as samples.
+    is_urgent: bool,
     /// Bytes of the stream in all, the waiting rest of `stream` included.
     written: u64,
     /// Where in the stream messages end, with their tags, as far as nobody knows that they arrived.
@@ -42,6 +44,7 @@ impl Outbox {
             next: 0,
             stream: Vec::new(),
             gone: 0,
+            is_urgent: false,
             written: 0,
             ends: VecDeque::new(),
         }
@@ -49,6 +52,12 @@ impl Outbox {
 
     pub(super) fn is_empty(&self) -> bool {
         self.waiting.is_empty() && self.gone == self.stream.len()
+    }
+
+    /// Does a message as urgent as samples wait?
+    pub(super) fn holds_up(&self) -> bool {
+        let is_in_stream = self.is_urgent && self.gone < self.stream.len();
+        is_in_stream || self.waiting.values().any(Message::is_urgent)
     }
 
     pub(super) fn push(
@@ -114,7 +123,7 @@ impl Outbox {
     pub(super) fn next(&mut self, now: Time, events: &mut VecDeque<Event>) -> &[u8] {
         if self.gone == self.stream.len() {
             self.stream.clear();
-            self.gone = 0;
+            (self.gone, self.is_urgent) = (0, false);
             while self.stream.len() < Self::COMMIT {
                 let Some(message) = self.pop() else { break };
                 self.bytes -= framed(&message);
@@ -122,6 +131,7 @@ impl Outbox {
                     events.push_back(Event::Dropped { tag: message.tag, cause: DropCause::TooLate });
                     continue;
                 }
+                self.is_urgent |= message.is_urgent();
                 self.stream.extend_from_slice(&(message.data.len() as u32).to_be_bytes());
                 self.stream.extend_from_slice(&message.data);
                 self.written += framed(&message);
@@ -214,6 +224,21 @@ mod tests {
         assert_eq!(outbox.next(Time::ZERO, &mut events).len(), 1_494);
         outbox.took(1_494);
         assert_eq!(outbox.next(Time::ZERO, &mut events)[..9], [0, 0, 0, 5, 9, 9, 9, 9, 9]);
+    }
+
+    #[test]
+    fn states_wait_for_those_that_the_kernel_has_not_taken_and_for_nothing_less_urgent() {
+        let (mut outbox, mut events) = outbox(100_000);
+        outbox.push(Time::ZERO, message(1, 2, 10), &mut events).unwrap();
+        assert!(outbox.holds_up());
+        assert_eq!(outbox.next(Time::ZERO, &mut events).len(), 14);
+        outbox.took(4);
+        assert!(outbox.holds_up(), "a part of it");
+        outbox.took(10);
+        (2..5).for_each(|tag| outbox.push(Time::ZERO, message(tag, 3, 1_000), &mut events).unwrap());
+        assert!(!outbox.holds_up());
+        outbox.next(Time::ZERO, &mut events);
+        assert!(!outbox.holds_up(), "a part of a picture");
     }
 
     #[test]

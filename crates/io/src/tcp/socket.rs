@@ -85,13 +85,22 @@ pub(super) fn reset_on_close(stream: &TcpStream) {
 /// Bytes that the kernel took and the peer's kernel has not acknowledged (`SIOCOUTQ`, tcp(7)); also of a connection that
 /// has ended.
 pub(super) fn unacknowledged(stream: &TcpStream) -> u64 {
-    let mut bytes: libc::c_int = 0;
-    // SAFETY: the request writes one `int` to `bytes`, which lives until the call returns. No crate of this workspace
-    // wraps it.
-    #[allow(unsafe_code)]
-    let status = unsafe { libc::ioctl(stream.as_raw_fd(), libc::TIOCOUTQ, &raw mut bytes) };
     // Who cannot be asked has acknowledged nothing, as far as anyone knows.
-    if status == 0 { u64::try_from(bytes).unwrap_or(0) } else { u64::MAX }
+    queued(stream, libc::TIOCOUTQ).unwrap_or(u64::MAX)
+}
+
+/// Bytes that the kernel took and has not sent (`SIOCOUTQNSD`, linux/sockios.h).
+pub(super) fn unsent(stream: &TcpStream) -> u64 {
+    queued(stream, libc::SIOCOUTQNSD).unwrap_or(0)
+}
+
+fn queued(stream: &TcpStream, request: libc::Ioctl) -> Option<u64> {
+    let mut bytes: libc::c_int = 0;
+    // SAFETY: both requests write one `int` to `bytes`, which lives until the call returns. No crate of this workspace
+    // wraps them.
+    #[allow(unsafe_code)]
+    let status = unsafe { libc::ioctl(stream.as_raw_fd(), request, &raw mut bytes) };
+    if status == 0 { u64::try_from(bytes).ok() } else { None }
 }
 
 /// What the kernel knows of a connection.

@@ -407,6 +407,12 @@ impl<T: Transport> Operator<T> {
 
     /// The next datagram to send; its bytes are appended to `buffer`, which the caller has cleared.
     pub fn poll_transmit(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Transmit> {
+        let was_blocked = self.port.is_blocked();
+        let transmit = self.port.poll_transmit(now, buffer);
+        if transmit.is_some() || !was_blocked || self.port.is_blocked() || self.phase != Phase::Open {
+            return transmit;
+        }
+        self.pump(now);
         self.port.poll_transmit(now, buffer)
     }
 
@@ -431,7 +437,7 @@ impl<T: Transport> Operator<T> {
                 let command = self.command.as_ref().map(Pending::poll_timeout);
                 let sync = (self.config.codec == Codec::Native).then(|| self.sync.poll_timeout());
                 let watch = self.feedback.poll_timeout(self.config.feedback_watchdog);
-                let sending = self.sending.poll_timeout(self.round_trip.timeout());
+                let sending = self.sending.poll_timeout(self.round_trip.timeout(), self.port.is_blocked());
                 let sending = earliest(sending, self.arrivals.poll_timeout());
                 earliest(earliest(command, sending), earliest(sync, watch))
             }

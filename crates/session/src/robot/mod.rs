@@ -335,6 +335,17 @@ impl<T: Transport> Robot<T> {
 
     /// The next datagram to send; its bytes are appended to `buffer`, which the caller has cleared.
     pub fn poll_transmit(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Transmit> {
+        let was_blocked = self.port.is_blocked();
+        let transmit = self.port.poll_transmit(now, buffer);
+        if transmit.is_some()
+            || !was_blocked
+            || self.port.is_blocked()
+            || self.operator.is_none()
+            || self.closed
+        {
+            return transmit;
+        }
+        self.pump(now);
         self.port.poll_transmit(now, buffer)
     }
 
@@ -357,7 +368,7 @@ impl<T: Transport> Robot<T> {
     pub fn poll_timeout(&self) -> Option<Deadline> {
         let own = earliest(self.safety.poll_timeout(), self.processor.poll_timeout());
         let own = earliest(earliest(own, self.acks.poll_timeout()), self.keeping.poll_timeout());
-        let own = earliest(own, self.sending.poll_states());
+        let own = earliest(own, self.sending.poll_states(self.port.is_blocked()));
         let periodic = (self.operator.is_some() && self.config.codec == Codec::Native).then(|| {
             let channels = self.sending.poll_channels(self.sync.timeout());
             let status = earliest(Some(Deadline::new(self.next_status, "status")), channels);

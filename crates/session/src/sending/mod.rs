@@ -161,6 +161,11 @@ impl Sending {
         self.next_sequence
     }
 
+    /// Does the law hold states back?
+    pub(crate) fn holds_back(&self) -> bool {
+        self.controller.holds_back()
+    }
+
     /// States that wait.
     pub(crate) fn waiting(&self) -> usize {
         self.outbox.len()
@@ -188,6 +193,7 @@ impl Sending {
             self.controller.delivered(now, port.transport.delivered());
         }
         while self.outbox.len() > 0
+            && !self.is_held(port.is_blocked())
             && self.controller.admits(now)
             && let Some((item, stream)) = self.outbox.pop(now, &mut self.dropped)
         {
@@ -208,6 +214,11 @@ impl Sending {
             // One that cannot go now is made up for by the next.
             let _ = port.send_bytes(now, data, Urgency(1), Parcel::passing(now, 1));
         }
+    }
+
+    /// Do states wait here, where the newest wins, because what is to arrive before them waits in the transport?
+    fn is_held(&self, blocked: bool) -> bool {
+        blocked && self.settings.window
     }
 
     /// Gives a state to the transport. True: it took it.
@@ -447,8 +458,8 @@ impl Sending {
     }
 
     /// When a state may go.
-    pub(crate) fn poll_states(&self) -> Option<Deadline> {
-        self.outbox.poll_timeout().map(|turn| {
+    pub(crate) fn poll_states(&self, blocked: bool) -> Option<Deadline> {
+        self.outbox.poll_timeout().filter(|_| !self.is_held(blocked)).map(|turn| {
             let opens = self.controller.poll_timeout();
             opens.filter(|opens| opens.at > turn.at).unwrap_or(turn)
         })
@@ -464,8 +475,8 @@ impl Sending {
     }
 
     /// When either has.
-    pub(crate) fn poll_timeout(&self, timeout: Duration) -> Option<Deadline> {
-        earliest(self.poll_states(), self.poll_channels(timeout))
+    pub(crate) fn poll_timeout(&self, timeout: Duration, blocked: bool) -> Option<Deadline> {
+        earliest(self.poll_states(blocked), self.poll_channels(timeout))
     }
 }
 

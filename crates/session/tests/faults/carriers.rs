@@ -196,4 +196,8 @@ impl Transport for Carrier {
     fn delivered(&self) -> Option<u64> {
         self.0.delivered()
     }
+
+    fn is_blocked(&self) -> bool {
+        self.0.is_blocked()
+    }
 }

@@ -70,6 +70,27 @@ fn states_that_come_all_at_once_are_all_acknowledged() {
     assert_eq!((operator.delivered, operator.lost), (operator.messages, 0), "{operator:?}");
 }
 
+/// Ways of 35 ms that lose 2 %: TCP's window is a dozen segments, and a state that is offered to it goes behind all that were before.
+#[test]
+fn what_a_reliable_transport_cannot_send_yet_waits_where_the_newest_wins() {
+    let run = |window| {
+        let way = |name| {
+            let loss = Loss::bernoulli("2%".parse::<Probability>().unwrap(), Seed::new(5).stream(name));
+            Chain::new(vec![loss.into(), Delay::new(MS * 35).into()])
+        };
+        let operator = OperatorConfig::new().reliable(true).no_deadline().adaptive(false).window(window);
+        let robot = RobotConfig::new().max_age(MS * 60_000).watchdog(MS * 60_000);
+        let mut world = World::new(tcp, operator, robot, [way("there"), way("back")], Log::default());
+        world.start();
+        world.run_until(at_ms(20_000));
+        (world.operator.status(world.now), world.robot.status(world.now).one_way)
+    };
+    let ((held, held_way), (all, all_way)) = (run(true), run(false));
+    assert!(held_way.p50_ms < 70.0 && held_way.p50_ms < all_way.p50_ms / 3.0, "{held_way:?} {all_way:?}");
+    let superseded = [&held, &all].map(|status| dropped(status, DropCause::Superseded));
+    assert!(superseded[0] > 5_000 && superseded[1] == 0, "{superseded:?}");
+}
+
 #[test]
 fn below_85_percent_delivery_the_rate_steps_down_and_comes_back() {
     let percent = |p: u64| format!("{p}%").parse::<Probability>().unwrap();

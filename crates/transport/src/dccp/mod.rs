@@ -426,6 +426,10 @@ impl Transport for Dccp {
         None
     }
 
+    fn is_blocked(&self) -> bool {
+        false
+    }
+
     fn poll_timeout(&self) -> Option<Deadline> {
         let deadline = |at: Option<Time>, why| at.map(|at| Deadline::new(at, why));
         let mut next = deadline(self.timers.give_up, "give up");

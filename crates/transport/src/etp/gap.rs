@@ -100,5 +100,5 @@ impl<T: Transport> Transport for Gap<T> {
     }
 
     // The round trip, too: what waits for the gap waits at this end, not in the network.
-    passes_on!(self, self.inner => handle_input poll_transmit add_path remove_path set_origin uses_path round_trip send_rate delivered);
+    passes_on!(self, self.inner => handle_input poll_transmit add_path remove_path set_origin uses_path round_trip send_rate delivered is_blocked);
 }

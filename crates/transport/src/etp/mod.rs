@@ -375,6 +375,10 @@ impl Transport for Etp {
     fn delivered(&self) -> Option<u64> {
         None
     }
+
+    fn is_blocked(&self) -> bool {
+        false
+    }
 }
 
 /// The clock field: microseconds, modulo 2³².

@@ -635,4 +635,8 @@ impl Transport for Mptcp {
     fn delivered(&self) -> Option<u64> {
         self.subflows.iter().map(|subflow| subflow.tcp.delivered()).sum()
     }
+
+    fn is_blocked(&self) -> bool {
+        self.waiting.iter().any(Message::is_urgent)
+    }
 }

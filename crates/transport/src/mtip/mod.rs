@@ -484,4 +484,8 @@ impl Transport for Mtip {
     fn delivered(&self) -> Option<u64> {
         None
     }
+
+    fn is_blocked(&self) -> bool {
+        false
+    }
 }

@@ -105,6 +105,11 @@ impl<C: Connection> Carrier<C> {
         self.outgoing.too_late
     }
 
+    /// Does one as urgent as samples wait, of which no newer one takes the place?
+    pub(super) fn holds_up(&self) -> bool {
+        self.outgoing.holds_up()
+    }
+
     /// What messages are held to.
     pub(super) fn rate(&self, quic: &C) -> Option<Bitrate> {
         self.bucket.and_then(|_| quic.allowance().1)

@@ -107,6 +107,11 @@ impl Outgoing {
         self.sample_count == 0 && self.reliable_bytes == 0
     }
 
+    /// Does one as urgent as samples wait, of which no newer one takes the place?
+    pub(super) fn holds_up(&self) -> bool {
+        self.streams.values().filter_map(VecDeque::front).any(|(_, message)| message.stays())
+    }
+
     /// Everything is dropped.
     pub(super) fn abandon(&mut self, events: &mut VecDeque<Event>) -> u64 {
         let before = events.len();

@@ -191,6 +191,10 @@ impl<L: Library> Transport for Conversation<L> {
         self.open().map(|_| self.observed.counted.acks)
     }
 
+    fn is_blocked(&self) -> bool {
+        self.carrier.holds_up()
+    }
+
     fn close(&mut self, now: Time) {
         for connection in &mut self.connections {
             connection.quic.end(now, close::GOODBYE, String::new());

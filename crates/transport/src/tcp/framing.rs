@@ -101,6 +101,14 @@ impl Source {
         }
     }
 
+    /// Does a message as urgent as samples wait, and is not in the stream yet?
+    pub(super) fn holds_up(&self) -> bool {
+        match self {
+            Self::Messages(outbox) => outbox.waiting.iter().any(|offered| offered.message.is_urgent()),
+            Self::Bulk(_) => false,
+        }
+    }
+
     /// The connection is gone: reports every message that was not acknowledged.
     pub(super) fn abandon(&mut self, events: &mut VecDeque<Event>) {
         if let Self::Messages(outbox) = self {

@@ -492,6 +492,10 @@ impl Transport for Tcp {
         Some(self.sender.flight.delivered())
     }
 
+    fn is_blocked(&self) -> bool {
+        self.sender.source.holds_up()
+    }
+
     fn poll_timeout(&self) -> Option<Deadline> {
         if self.state == State::Idle {
             return Some(Deadline::new(Time::ZERO, "connect"));
