@@ -135,6 +135,11 @@ impl Controller {
         law!(self, law => law.admits(now))
     }
 
+    /// Does it hold states back?
+    pub(crate) fn holds_back(&self) -> bool {
+        matches!(&self.law, Law::OwnQueue(law) if law.holds_back())
+    }
+
     /// May a frame go that can wait, while so many bytes of those are under way?
     pub(crate) fn admits_more(&mut self, now: Time, untold: Untold) -> bool {
         match &mut self.law {

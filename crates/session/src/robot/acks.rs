@@ -28,6 +28,8 @@ struct HeldAck {
 /// While there was feedback so lately, an acknowledgement waits so long for the next: it travels in there without a packet of its own.
 const FEEDS_BACK: Duration = Duration::from_millis(3);
 const TAKEN_ALONG: Duration = Duration::from_millis(2);
+/// And so long where feedback is held back: a packet of its own would take the place of what makes room on the path.
+const HELD_BACK: Duration = Duration::from_millis(5);
 /// How far back an acknowledgement may tell: half of what it could, in case that the next is lost.
 const COVERED: u64 = 16;
 /// How far back it can.
@@ -61,21 +63,33 @@ impl Acks {
         !self.held.as_ref().is_none_or(covers)
     }
 
-    /// It waits from now on, in the place of one that it tells of. True: it is due at once.
-    pub(super) fn hold(&mut self, now: Time, ack: Ack, stream: u8, spacing: Duration) -> bool {
+    /// It waits from now on, in the place of one that it tells of, no sooner than `spacing` after the last one; is feedback held back? True: it is due at
+    /// once.
+    pub(super) fn hold(
+        &mut self,
+        now: Time,
+        ack: Ack,
+        stream: u8,
+        spacing: Duration,
+        held_back: bool,
+    ) -> bool {
         let (oldest, due) = match &self.held {
             Some(held) => (held.oldest, held.due),
-            None => (ack.sequence, self.next(now, spacing)),
+            None => (ack.sequence, self.next(now, spacing, held_back)),
         };
         self.held = Some(HeldAck { ack, stream, oldest, due });
         now >= due
     }
 
     /// When one goes that begins to wait: at once where the last one is long ago, unless feedback is about to take it along.
-    fn next(&self, now: Time, spacing: Duration) -> Time {
+    fn next(&self, now: Time, spacing: Duration, held_back: bool) -> Time {
         let spaced = self.last + spacing;
-        let feeds_back = self.along && now.saturating_since(self.last_feedback) < FEEDS_BACK;
-        if feeds_back { spaced.max(now + TAKEN_ALONG) } else { spaced }
+        let feeds_back = now.saturating_since(self.last_feedback) < FEEDS_BACK;
+        match (self.along, held_back) {
+            (true, true) => spaced.max(now + HELD_BACK),
+            (true, false) if feeds_back => spaced.max(now + TAKEN_ALONG),
+            _ => spaced,
+        }
     }
 
     /// The one that waits, as it is at `now`, and its stream.

@@ -463,7 +463,10 @@ impl<T: Transport> Robot<T> {
             self.send_ack(now);
         }
         let (stream, spacing) = (wire.stream, self.ack_spacing());
-        if self.acks.hold(now, ack, stream, spacing) || refused.is_some() || stream < 2 {
+        if self.acks.hold(now, ack, stream, spacing, self.sending.holds_back())
+            || refused.is_some()
+            || stream < 2
+        {
             self.send_ack(now);
         }
     }

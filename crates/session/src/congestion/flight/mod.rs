@@ -239,6 +239,11 @@ impl Flight {
         self.window.is_none() && !self.is_quiet || self.is_its_turn(now)
     }
 
+    /// Does a window hold states back, or silence?
+    pub(in crate::congestion) fn holds_back(&self) -> bool {
+        self.window.is_some() || self.is_quiet
+    }
+
     #[cold]
     fn is_its_turn(&mut self, now: Time) -> bool {
         let admitted = self.apart().is_none_or(|apart| now >= self.last + apart);

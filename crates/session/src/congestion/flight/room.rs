@@ -28,6 +28,9 @@ pub(super) struct Room {
     /// Nothing waits any more; where what can wait went on after that, of what is under way.
     is_dry: bool,
     bursts: VecDeque<u64>,
+    /// When the last burst began, and how long the last that is over took.
+    began: Time,
+    took: Duration,
     /// Bytes under way, beside others.
     size: Option<f64>,
     /// It held something back in this round, for so long in all, and since then.
@@ -105,6 +108,9 @@ const STRETCHED: f64 = 1.125;
 const APART: u64 = 3;
 /// The pace doubles before it was found what the path carries, then grows by this, and near to that by this.
 const GROWTH: (f64, f64) = (1.0 / 8.0, 1.0 / 64.0);
+/// Who sees a picture that is gone so soon gains nothing by a higher pace, and what is live beside it waits in the queue that a burst is on a path that
+/// carries less.
+const BRISK: Duration = Duration::from_millis(4);
 /// What was found counts for so long: a path may be wider by then.
 const FRESH: Duration = Duration::from_secs(10);
 /// What can wait pushes where it is held back for this part of a round, or goes with this part of the pace: with less, what arrives is what was there to go.
@@ -134,6 +140,8 @@ impl Default for Room {
             from: 0,
             is_dry: false,
             bursts: VecDeque::new(),
+            began: Time::ZERO,
+            took: Duration::ZERO,
             size: None,
             limited: false,
             held: Duration::ZERO,
@@ -230,6 +238,9 @@ impl Room {
         }
         let next = window.map_or_else(|| self.next(base), |rate| self.next_of(rate));
         let was_dry = std::mem::take(&mut self.is_dry);
+        if was_dry {
+            self.began = now;
+        }
         let rate = window.or(self.pace).unwrap_or_default();
         let catch_up = CATCH_UP.min(Duration::from_secs_f64(AT_ONCE / rate.max(1.0)));
         if now > next + CATCH_UP && was_dry {
@@ -282,6 +293,7 @@ impl Room {
             let is_found = self.is_found(now);
             let rate = whole.rate();
             let growth = match self.carried {
+                _ if self.takes(now) < BRISK => 0.0,
                 None if self.bursts.is_empty() => 1.0,
                 None => GROWTH.0,
                 Some(_) if is_found && self.loss > HOLDS => 0.0,
@@ -304,8 +316,16 @@ impl Room {
         self.held_since = (!admitted).then_some(now);
     }
 
+    /// So long a burst takes: the last one, or the one that goes.
+    fn takes(&self, now: Time) -> Duration {
+        if self.is_dry { self.took } else { self.took.max(now.saturating_since(self.began)) }
+    }
+
     /// Nothing waits any more that can.
     pub(super) fn ran_dry(&mut self, now: Time) {
+        if !self.is_dry {
+            self.took = now.saturating_since(self.began);
+        }
         self.held = self.held_by(now);
         (self.is_dry, self.held_since) = (true, None);
     }
