@@ -269,20 +269,18 @@ pub fn rtp(data: &[u8]) {
     }
 }
 
-/// Messages of a channel of pictures, one after the other, each behind two bytes that say how long it is: through a decoder, and, as frames that another
-/// encoder made, on to it once more. Small pictures alone: libvpx takes memory for what a header says.
+/// Messages of a channel of pictures, one after the other, each behind two bytes that say how long it is: through a decoder, where there is one, and, as
+/// frames that another encoder made, on to another. Small pictures alone: libvpx takes memory for what a header says.
 pub fn picture(data: &[u8]) {
     use taut_media::picture::{Ask, Picture};
-    let (Ok(mut decoder), Ok(mut other)) = (taut_video::Decoder::new(), taut_video::Decoder::new()) else {
-        return;
-    };
+    let (mut decoder, mut other) = (taut_video::Decoder::new().ok(), taut_video::Decoder::new().ok());
     let mut passing = taut_video::Passing::new();
     let mut rest = data;
     while let Some((length, behind)) = rest.split_first_chunk() {
         let (payload, behind) = behind.split_at(usize::from(u16::from_be_bytes(*length)).min(behind.len()));
         rest = behind;
         let Ok((header, frame)) = Picture::parse(payload) else {
-            assert!(decoder.take(payload).is_err());
+            assert!(decoder.as_mut().is_none_or(|decoder| decoder.take(payload).is_err()));
             continue;
         };
         let mut bytes = Vec::new();
@@ -292,11 +290,11 @@ pub fn picture(data: &[u8]) {
         if is_large(frame) {
             continue;
         }
-        take(&mut decoder, payload);
+        decoder.as_mut().and_then(|decoder| take(decoder, payload));
         let Some(passed) = passing.pass(header.codec, (header.width, header.height), frame) else { continue };
         assert_eq!(Picture::parse(&passed.payload).map(|(header, _)| header), Ok(passed.picture));
         assert!(passed.frame().ends_with(frame));
-        match take(&mut other, &passed.payload) {
+        match other.as_mut().and_then(|other| take(other, &passed.payload)) {
             Some(ask) => passing.ask(ask),
             None => passing.lost(),
         }

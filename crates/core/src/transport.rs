@@ -48,8 +48,9 @@ pub trait Transport {
     /// A number that changes when its peer tells that more of what was sent has arrived, whatever order and repetitions make of that above:
     /// packets, as `tcpi_delivered` of Linux. `None` from one that is told of nothing or cannot say.
     fn delivered(&self) -> Option<u64>;
-    /// Does a message as urgent as samples wait here for leave of a congestion control, its own or the kernel's, of which no newer one takes the
-    /// place? Asked when [`Transport::poll_transmit`] has nothing more to give: who can still replace a message keeps it meanwhile.
+    /// A message as urgent as samples waits here until a congestion control lets it go, the transport's own or the kernel's, and no newer message will
+    /// replace it. Asked when [`Transport::poll_transmit`] has nothing more to give: meanwhile samples are better kept by the caller, who can
+    /// replace them.
     fn is_blocked(&self) -> bool;
 }
 
@@ -113,8 +114,8 @@ impl Message {
         self.priority <= Priority::LAST_SAMPLE
     }
 
-    /// And is it one that no newer one takes the place of?
-    pub fn stays(&self) -> bool {
+    /// Is it as urgent as samples, and will no newer message replace it?
+    pub fn is_irreplaceable(&self) -> bool {
         self.is_urgent() && !self.is_sample()
     }
 

@@ -32,8 +32,9 @@ pub(crate) struct Port<T> {
     /// Of this session; 0 before there is one.
     pub(crate) session: u32,
     pub(crate) traffic: Traffic,
-    /// Something waited in the transport when that had last sent what it could.
+    /// An urgent message waited in the transport when that had last sent what it could, and whether none does any more since this was asked last.
     is_blocked: bool,
+    is_freed: bool,
     spare: Vec<Vec<u8>>,
 }
 
@@ -139,6 +140,7 @@ impl<T: Transport> Port<T> {
             session: 0,
             traffic: Traffic::default(),
             is_blocked: false,
+            is_freed: false,
             spare: Vec::new(),
         }
     }
@@ -228,7 +230,8 @@ impl<T: Transport> Port<T> {
     pub(crate) fn poll_transmit(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Transmit> {
         let before = buffer.len();
         let Some(transmit) = self.transport.poll_transmit(now, buffer) else {
-            self.is_blocked = self.transport.is_blocked();
+            let was_blocked = std::mem::replace(&mut self.is_blocked, self.transport.is_blocked());
+            self.is_freed |= was_blocked && !self.is_blocked;
             return None;
         };
         self.traffic.datagrams += 1;
@@ -240,9 +243,20 @@ impl<T: Transport> Port<T> {
         self.transport.poll_timeout()
     }
 
-    /// Did something that has to arrive wait in the transport, when that had last sent what it could?
+    /// Did an urgent message wait in the transport, when that had last sent what it could?
     pub(crate) fn is_blocked(&self) -> bool {
         self.is_blocked
+    }
+
+    /// Has that gone since this was asked last? Then what waited for it may go.
+    pub(crate) fn take_freed(&mut self) -> bool {
+        std::mem::take(&mut self.is_freed)
+    }
+
+    /// Goes on over another transport. Gives the one before back.
+    pub(crate) fn replace(&mut self, transport: T) -> T {
+        (self.is_blocked, self.is_freed) = (false, false);
+        std::mem::replace(&mut self.transport, transport)
     }
 
     /// What the transport's event tells a session, if anything.

@@ -75,9 +75,9 @@ impl MessageQueue {
         self.next().map(|index| &self.messages[index])
     }
 
-    /// Does one as urgent as samples wait, of which no newer one takes the place?
-    pub(crate) fn holds_up(&self) -> bool {
-        self.messages.iter().any(Message::stays)
+    /// Does one as urgent as samples wait that no newer one will replace?
+    pub(crate) fn is_blocked(&self) -> bool {
+        self.messages.iter().any(Message::is_irreplaceable)
     }
 
     /// Takes out those that are older than their deadline.

@@ -63,7 +63,7 @@ pub(crate) struct Camera {
     /// What the session has left, where that is known.
     left: Option<Bitrate>,
     frames: Frames,
-    /// Ours, once there is a picture for it.
+    /// Ours, unless the pictures come from another.
     encoder: Option<Encoder>,
     /// What another encoder made, and when that was asked for a key frame.
     passing: Passing,

@@ -1,8 +1,8 @@
 //! The kernel's TCP (RFC 9293) as a [`Transport`] that owns its socket.
 //!
 //! The kernel's congestion control and retransmissions, and our framing, priorities and deadlines: a message waits in a
-//! bounded queue here, the most urgent first, until the kernel takes it, and the kernel is made to take little
-//! (`TCP_NOTSENT_LOWAT`). From then on it arrives or the connection ends. Messages are framed as the
+//! bounded queue here, the most urgent first, until the kernel can send it: it is given nothing while it has bytes that it has not sent
+//! (`SIOCOUTQNSD`, `TCP_NOTSENT_LOWAT`). From then on it arrives or the connection ends. Messages are framed as the
 //! [model](taut_transport::tcp) frames them, a length of four bytes before each.
 //!
 //! An [`Acceptor`] is the robot's end when connections are sealed: it lets nobody in the way who is not the operator.
@@ -91,7 +91,7 @@ pub struct KernelTcpStats {
     pub bytes_sent: u64,
     /// Bytes that the kernel gave.
     pub bytes_received: u64,
-    /// How often the kernel would take no more.
+    /// How often the kernel took no more, or had bytes that it had not sent.
     pub blocked: u64,
     /// Peers that were sent away.
     pub refused: u64,
@@ -349,31 +349,37 @@ impl KernelTcp {
     fn write(&mut self, now: Time) {
         self.now = now;
         let State::Open(connection) = &mut self.state else { return };
-        while !connection.blocked && connection.first_message_by.is_none() {
+        while connection.first_message_by.is_none() {
+            // An emergency does not wait for what the kernel has not sent: it leaves in the same segment.
+            let hurries = self.outbox.has_emergency();
+            if connection.blocked && !hurries {
+                break;
+            }
             let bytes = self.outbox.next(now, &mut self.events);
             if bytes.is_empty() {
                 break;
             }
-            // It would take a segment's worth of what is small beyond that.
-            let is_full = socket::unsent(&connection.stream) >= self.config.not_sent.get();
-            let written =
-                if is_full { Err(io::ErrorKind::WouldBlock.into()) } else { connection.stream.write(bytes) };
-            match written {
-                Ok(len) => {
-                    self.outbox.took(len);
-                    self.stats.bytes_sent += len as u64;
+            // Asked, for the kernel would append what is small to a segment that waits. The one of several paths counts what is on its way as well.
+            let asks = !hurries && !self.config.multipath;
+            let is_full = asks && socket::unsent(&connection.stream) >= self.config.not_sent.get();
+            let taken = match (!is_full).then(|| connection.stream.write(bytes)) {
+                Some(Ok(len)) => Some(len),
+                Some(Err(error)) if error.kind() == io::ErrorKind::WouldBlock => None,
+                Some(Err(error)) if is_passing(&error) => continue,
+                Some(Err(_)) => return self.end(),
+                None => None,
+            };
+            let Some(len) = taken else {
+                self.stats.blocked += 1;
+                connection.blocked = true;
+                let stream = connection.stream.as_fd();
+                if self.poller.change(stream, STREAM, Interest::ReadableOrWritable).is_err() {
+                    return self.end();
                 }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    self.stats.blocked += 1;
-                    connection.blocked = true;
-                    let stream = connection.stream.as_fd();
-                    if self.poller.change(stream, STREAM, Interest::ReadableOrWritable).is_err() {
-                        return self.end();
-                    }
-                }
-                Err(error) if is_passing(&error) => {}
-                Err(_) => return self.end(),
-            }
+                break;
+            };
+            self.outbox.took(len);
+            self.stats.bytes_sent += len as u64;
         }
         if self.outbox.unknown() > UNKNOWN {
             self.outbox.acknowledged_but(socket::unacknowledged(&connection.stream));
@@ -486,7 +492,7 @@ impl Transport for KernelTcp {
     }
 
     fn is_blocked(&self) -> bool {
-        self.outbox.holds_up()
+        self.outbox.is_blocked()
     }
 
     fn close(&mut self, now: Time) {

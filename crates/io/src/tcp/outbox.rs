@@ -22,8 +22,9 @@ pub(super) struct Outbox {
     /// The part of the stream that must go before anything else can, and how much of it has gone.
     stream: Vec<u8>,
     gone: usize,
-    /// There is a message in it that is as urgent as samples.
+    /// There is a message in it that is as urgent as samples, and one that is an emergency.
     is_urgent: bool,
+    is_emergency: bool,
     /// Bytes of the stream in all, the waiting rest of `stream` included.
     written: u64,
     /// Where in the stream messages end, with their tags, as far as nobody knows that they arrived.
@@ -45,6 +46,7 @@ impl Outbox {
             stream: Vec::new(),
             gone: 0,
             is_urgent: false,
+            is_emergency: false,
             written: 0,
             ends: VecDeque::new(),
         }
@@ -54,10 +56,16 @@ impl Outbox {
         self.waiting.is_empty() && self.gone == self.stream.len()
     }
 
-    /// Does a message as urgent as samples wait?
-    pub(super) fn holds_up(&self) -> bool {
+    /// Does a message as urgent as samples wait, or what is left of one?
+    pub(super) fn is_blocked(&self) -> bool {
         let is_in_stream = self.is_urgent && self.gone < self.stream.len();
-        is_in_stream || self.waiting.values().any(Message::is_urgent)
+        is_in_stream || self.waiting.first_key_value().is_some_and(|(_, first)| first.is_urgent())
+    }
+
+    /// Does an emergency wait, or what is left of one?
+    pub(super) fn has_emergency(&self) -> bool {
+        let waits = self.waiting.first_key_value().is_some_and(|((urgency, _), _)| *urgency == Priority(0));
+        waits || self.is_emergency && self.gone < self.stream.len()
     }
 
     pub(super) fn push(
@@ -123,7 +131,7 @@ impl Outbox {
     pub(super) fn next(&mut self, now: Time, events: &mut VecDeque<Event>) -> &[u8] {
         if self.gone == self.stream.len() {
             self.stream.clear();
-            (self.gone, self.is_urgent) = (0, false);
+            (self.gone, self.is_urgent, self.is_emergency) = (0, false, false);
             while self.stream.len() < Self::COMMIT {
                 let Some(message) = self.pop() else { break };
                 self.bytes -= framed(&message);
@@ -132,6 +140,7 @@ impl Outbox {
                     continue;
                 }
                 self.is_urgent |= message.is_urgent();
+                self.is_emergency |= message.priority == Priority(0);
                 self.stream.extend_from_slice(&(message.data.len() as u32).to_be_bytes());
                 self.stream.extend_from_slice(&message.data);
                 self.written += framed(&message);
@@ -230,15 +239,15 @@ mod tests {
     fn states_wait_for_those_that_the_kernel_has_not_taken_and_for_nothing_less_urgent() {
         let (mut outbox, mut events) = outbox(100_000);
         outbox.push(Time::ZERO, message(1, 2, 10), &mut events).unwrap();
-        assert!(outbox.holds_up());
+        assert!(outbox.is_blocked());
         assert_eq!(outbox.next(Time::ZERO, &mut events).len(), 14);
         outbox.took(4);
-        assert!(outbox.holds_up(), "a part of it");
+        assert!(outbox.is_blocked(), "a part of it");
         outbox.took(10);
         (2..5).for_each(|tag| outbox.push(Time::ZERO, message(tag, 3, 1_000), &mut events).unwrap());
-        assert!(!outbox.holds_up());
+        assert!(!outbox.is_blocked());
         outbox.next(Time::ZERO, &mut events);
-        assert!(!outbox.holds_up(), "a part of a picture");
+        assert!(!outbox.is_blocked(), "a part of a picture");
     }
 
     #[test]

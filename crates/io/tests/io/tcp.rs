@@ -11,6 +11,30 @@ use taut_io::{Driver, DriverConfig, MachineId, Plain};
 
 use crate::machines::turn_until;
 
+/// The peer reads nothing: the kernel has bytes that it cannot send.
+#[test]
+fn what_the_kernel_cannot_send_waits_here_and_an_emergency_does_not() {
+    let listener = narrow_listener();
+    let mut client = KernelTcp::client(listener.local_addr().unwrap(), KernelTcpConfig::new()).unwrap();
+    let (_peer, _) = listener.accept().unwrap();
+    let turn = |client: &mut KernelTcp| {
+        client.handle_timeout(Time::ZERO);
+        assert!(client.poll_transmit(Time::ZERO, &mut Vec::new()).is_none());
+    };
+    for number in 0..10_000 {
+        client.send(Time::ZERO, reliable(number, 60)).unwrap();
+        turn(&mut client);
+    }
+    let sent = client.stats().bytes_sent;
+    assert!(client.is_blocked() && client.stats().blocked > 0 && sent < 300_000, "{sent}");
+    let stop = Message { priority: Priority(0), ..reliable(10_000, 60) };
+    client.send(Time::ZERO, stop).unwrap();
+    turn(&mut client);
+    let with_it = client.stats().bytes_sent - sent;
+    assert!((64..3_000).contains(&with_it), "{with_it}");
+    assert!(client.is_blocked());
+}
+
 struct Ends {
     driver: Driver<Plain<KernelTcp>>,
     client: MachineId,

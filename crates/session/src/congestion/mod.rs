@@ -135,9 +135,9 @@ impl Controller {
         law!(self, law => law.admits(now))
     }
 
-    /// Does it hold states back?
-    pub(crate) fn holds_back(&self) -> bool {
-        matches!(&self.law, Law::OwnQueue(law) if law.holds_back())
+    /// Does the default law hold states back by a window? The others always have one.
+    pub(crate) fn has_window(&self) -> bool {
+        matches!(&self.law, Law::OwnQueue(law) if law.has_window())
     }
 
     /// May a frame go that can wait, while so many bytes of those are under way?

@@ -357,7 +357,7 @@ impl<T: Transport> Operator<T> {
     /// Goes on over another transport, when the first one has closed: says hello again. What was latched stays latched,
     /// and an emergency stop that was not acknowledged goes as soon as it can. Gives the first transport back.
     pub fn reconnect(&mut self, now: Time, transport: T) -> T {
-        let old = std::mem::replace(&mut self.port.transport, transport);
+        let old = self.port.replace(transport);
         self.phase = Phase::Connecting;
         self.sending.channels.close();
         self.command.take_if(|pending| pending.kind != Kind::EmergencyStop);
@@ -407,9 +407,8 @@ impl<T: Transport> Operator<T> {
 
     /// The next datagram to send; its bytes are appended to `buffer`, which the caller has cleared.
     pub fn poll_transmit(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Transmit> {
-        let was_blocked = self.port.is_blocked();
         let transmit = self.port.poll_transmit(now, buffer);
-        if transmit.is_some() || !was_blocked || self.port.is_blocked() || self.phase != Phase::Open {
+        if transmit.is_some() || !self.port.take_freed() || self.phase != Phase::Open {
             return transmit;
         }
         self.pump(now);

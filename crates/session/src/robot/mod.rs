@@ -305,7 +305,7 @@ impl<T: Transport> Robot<T> {
         self.lose_operator(now, StopCause::LinkClosed);
         // A transport that outlives its conversations may have told of the next one already.
         self.closed = false;
-        let old = std::mem::replace(&mut self.port.transport, transport);
+        let old = self.port.replace(transport);
         self.settle(now);
         old
     }
@@ -335,14 +335,8 @@ impl<T: Transport> Robot<T> {
 
     /// The next datagram to send; its bytes are appended to `buffer`, which the caller has cleared.
     pub fn poll_transmit(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Transmit> {
-        let was_blocked = self.port.is_blocked();
         let transmit = self.port.poll_transmit(now, buffer);
-        if transmit.is_some()
-            || !was_blocked
-            || self.port.is_blocked()
-            || self.operator.is_none()
-            || self.closed
-        {
+        if transmit.is_some() || !self.port.take_freed() || self.operator.is_none() || self.closed {
             return transmit;
         }
         self.pump(now);

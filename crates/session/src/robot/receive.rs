@@ -463,10 +463,8 @@ impl<T: Transport> Robot<T> {
             self.send_ack(now);
         }
         let (stream, spacing) = (wire.stream, self.ack_spacing());
-        if self.acks.hold(now, ack, stream, spacing, self.sending.holds_back())
-            || refused.is_some()
-            || stream < 2
-        {
+        let is_held_back = self.sending.has_window() || self.port.is_blocked();
+        if self.acks.hold(now, ack, stream, spacing, is_held_back) || refused.is_some() || stream < 2 {
             self.send_ack(now);
         }
     }

@@ -161,9 +161,9 @@ impl Sending {
         self.next_sequence
     }
 
-    /// Does the law hold states back?
-    pub(crate) fn holds_back(&self) -> bool {
-        self.controller.holds_back()
+    /// Does the default law hold states back by a window?
+    pub(crate) fn has_window(&self) -> bool {
+        self.controller.has_window()
     }
 
     /// States that wait.
@@ -216,9 +216,9 @@ impl Sending {
         }
     }
 
-    /// Do states wait here, where the newest wins, because what is to arrive before them waits in the transport?
+    /// Do states wait here, where the newest wins, as long as the transport is blocked? Where all are to go in their order, they may as well wait there.
     fn is_held(&self, blocked: bool) -> bool {
-        blocked && self.settings.window
+        blocked && self.settings.window && self.settings.order == Order::Newest
     }
 
     /// Gives a state to the transport. True: it took it.

@@ -637,6 +637,8 @@ impl Transport for Mptcp {
     }
 
     fn is_blocked(&self) -> bool {
-        self.waiting.iter().any(Message::is_urgent)
+        // What Linux's scheduler takes beyond a window waits in a subflow.
+        let mut subflows = self.subflows.iter();
+        self.waiting.iter().any(Message::is_urgent) || subflows.any(|subflow| subflow.tcp.is_blocked())
     }
 }

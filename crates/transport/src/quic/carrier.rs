@@ -105,9 +105,9 @@ impl<C: Connection> Carrier<C> {
         self.outgoing.too_late
     }
 
-    /// Does one as urgent as samples wait, of which no newer one takes the place?
-    pub(super) fn holds_up(&self) -> bool {
-        self.outgoing.holds_up()
+    /// Does one as urgent as samples wait that no newer one will replace? What QUIC took waits in its own buffer, of which it does not tell.
+    pub(super) fn is_blocked(&self) -> bool {
+        self.outgoing.is_blocked()
     }
 
     /// What messages are held to.

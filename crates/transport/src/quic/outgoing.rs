@@ -107,9 +107,9 @@ impl Outgoing {
         self.sample_count == 0 && self.reliable_bytes == 0
     }
 
-    /// Does one as urgent as samples wait, of which no newer one takes the place?
-    pub(super) fn holds_up(&self) -> bool {
-        self.streams.values().filter_map(VecDeque::front).any(|(_, message)| message.stays())
+    /// Does one as urgent as samples wait that no newer one will replace?
+    pub(super) fn is_blocked(&self) -> bool {
+        self.streams.values().filter_map(VecDeque::front).any(|(_, message)| message.is_irreplaceable())
     }
 
     /// Everything is dropped.

@@ -192,7 +192,7 @@ impl<L: Library> Transport for Conversation<L> {
     }
 
     fn is_blocked(&self) -> bool {
-        self.carrier.holds_up()
+        self.carrier.is_blocked()
     }
 
     fn close(&mut self, now: Time) {

@@ -123,9 +123,9 @@ pub struct Sctp {
     /// How many of those it has not sent whole, and their bytes.
     unsent: usize,
     unsent_bytes: u64,
-    /// How many emergencies are among those, and how many that stay what they are, and are as urgent as samples.
+    /// How many emergencies are among those, and how many that are as urgent as samples and will not be replaced.
     unsent_urgent: usize,
-    unsent_staying: usize,
+    unsent_irreplaceable: usize,
     path: PathId,
     outgoing: VecDeque<(PathId, Vec<u8>)>,
     events: VecDeque<Event>,
@@ -149,7 +149,7 @@ struct Handed {
     bytes: u64,
     unreliable: bool,
     urgent: bool,
-    stays: bool,
+    irreplaceable: bool,
     sent: bool,
 }
 
@@ -182,7 +182,7 @@ impl Sctp {
             unsent: 0,
             unsent_bytes: 0,
             unsent_urgent: 0,
-            unsent_staying: 0,
+            unsent_irreplaceable: 0,
             path: PathId(0),
             outgoing: VecDeque::new(),
             events: VecDeque::new(),
@@ -260,18 +260,18 @@ impl Sctp {
             max_retransmissions: unreliable.then(|| self.times_to_ask()),
             lifecycle_id: dcsctp::api::LifecycleId::new(id),
         };
-        let (urgent, stays) = (message.priority == URGENT, message.stays());
+        let (urgent, irreplaceable) = (message.priority == URGENT, message.is_irreplaceable());
         let priority = u32::from(message.priority.0);
         let (ppid, payload) = match message.data {
             data if data.is_empty() => (PPID_EMPTY | priority, vec![0]),
             data => (PPID | priority, data),
         };
         let bytes = payload.len() as u64;
-        self.handed.insert(id, Handed { tag, bytes, unreliable, urgent, stays, sent: false });
+        self.handed.insert(id, Handed { tag, bytes, unreliable, urgent, irreplaceable, sent: false });
         self.unsent += 1;
         self.unsent_bytes += bytes;
         self.unsent_urgent += usize::from(urgent);
-        self.unsent_staying += usize::from(stays);
+        self.unsent_irreplaceable += usize::from(irreplaceable);
         self.stats.handed += 1;
         let taken = self.association.send(now, message.stream, message.priority, ppid, payload, &options);
         if !taken {
@@ -302,7 +302,7 @@ impl Sctp {
         self.unsent -= 1;
         self.unsent_bytes -= handed.bytes;
         self.unsent_urgent -= usize::from(handed.urgent);
-        self.unsent_staying -= usize::from(handed.stays);
+        self.unsent_irreplaceable -= usize::from(handed.irreplaceable);
     }
 
     /// Another association begins, or this one is over: what it had under way says nothing any more.
@@ -399,7 +399,7 @@ impl Sctp {
         self.phase = Phase::Closed;
         self.forget();
         let handed = std::mem::take(&mut self.handed);
-        (self.unsent, self.unsent_bytes, self.unsent_urgent, self.unsent_staying) = (0, 0, 0, 0);
+        (self.unsent, self.unsent_bytes, self.unsent_urgent, self.unsent_irreplaceable) = (0, 0, 0, 0);
         for handed in handed.into_values() {
             match handed.sent {
                 true => self.given_up(handed),
@@ -557,7 +557,7 @@ impl Transport for Sctp {
     }
 
     fn is_blocked(&self) -> bool {
-        self.unsent_staying > 0 || self.waiting.holds_up()
+        self.unsent_irreplaceable > 0 || self.waiting.is_blocked()
     }
 
     /// Sends what is reliable, then SHUTDOWN; closed when the peer agreed, or after a few

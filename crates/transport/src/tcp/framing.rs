@@ -102,7 +102,7 @@ impl Source {
     }
 
     /// Does a message as urgent as samples wait, and is not in the stream yet?
-    pub(super) fn holds_up(&self) -> bool {
+    pub(super) fn is_blocked(&self) -> bool {
         match self {
             Self::Messages(outbox) => outbox.waiting.iter().any(|offered| offered.message.is_urgent()),
             Self::Bulk(_) => false,

@@ -493,7 +493,7 @@ impl Transport for Tcp {
     }
 
     fn is_blocked(&self) -> bool {
-        self.sender.source.holds_up()
+        self.sender.source.is_blocked()
     }
 
     fn poll_timeout(&self) -> Option<Deadline> {

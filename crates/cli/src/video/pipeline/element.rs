@@ -60,7 +60,7 @@ struct Counts {
     newer: u64,
     /// Frames of an encoder of which too many waited.
     waited: u64,
-    /// Frames of an encoder that are shown before one that came earlier, or came after the pipeline had ended for such.
+    /// Frames of an encoder that are shown before one that came earlier, and what came when so many of those had ended the pipeline.
     back: u64,
     /// Of a form or size that is not taken, or that is not what it says.
     malformed: u64,
@@ -353,7 +353,7 @@ impl Shared {
     /// On a thread of the pipeline's.
     fn take(&self, sample: gst::Sample) {
         let is_raw =
-            sample.caps().and_then(|caps| caps.structure(0)).is_some_and(|caps| caps.name() == "video/x-raw");
+            sample.caps().and_then(|caps| caps.structure(0)).is_some_and(|caps| codec_of(caps).is_none());
         let mut slot = self.lock();
         slot.counts.came += 1;
         if is_raw {

@@ -239,9 +239,9 @@ impl Flight {
         self.window.is_none() && !self.is_quiet || self.is_its_turn(now)
     }
 
-    /// Does a window hold states back, or silence?
-    pub(in crate::congestion) fn holds_back(&self) -> bool {
-        self.window.is_some() || self.is_quiet
+    /// Does a window hold states back?
+    pub(in crate::congestion) fn has_window(&self) -> bool {
+        self.window.is_some()
     }
 
     #[cold]

@@ -14,7 +14,7 @@ pub(super) struct Quiet {
 
 /// As often as this a state goes all the same: a robot that nobody tells anything stops, and one that is told so hardly lags.
 pub(super) const SELDOM: Duration = Duration::from_millis(10);
-/// Times the longest gap of this span and the one before, and at least so long: an acknowledgement waits 2 ms to travel along, and host and
+/// Times the longest gap of this span and the one before, and at least so long: an acknowledgement waits 2 to 5 ms to travel along, and host and
 /// radio may each be late by some.
 const LONGER: (u64, u64) = (5, 4);
 const LEAST: Duration = Duration::from_millis(15);
