@@ -31,7 +31,7 @@ fn what_the_kernel_cannot_send_waits_here_and_an_emergency_does_not() {
     client.send(Time::ZERO, stop).unwrap();
     turn(&mut client);
     let with_it = client.stats().bytes_sent - sent;
-    assert!((64..3_000).contains(&with_it), "{with_it}");
+    assert!((64..20_000).contains(&with_it), "{with_it}");
     assert!(client.is_blocked());
 }
 
