@@ -56,7 +56,8 @@ impl KernelTcpConfig {
 
     /// The kernel takes more only while less than this waits in it unsent (`TCP_NOTSENT_LOWAT`, tcp(7), and `SIOCOUTQNSD`); at least 1 B. Default
     /// 1 B: a message goes when it can be sent, and an emergency at once. What the kernel has, no urgent message overtakes, and no newer one replaces. It
-    /// costs a bulk flow a wake-up for each packet or two. Before Linux 5.18 the kernel may tell of room with the next acknowledgement only.
+    /// costs a bulk flow a wake-up for each packet or two. Before Linux 5.18 the kernel may tell of room with the next acknowledgement only. Multipath TCP has 4096 B at
+    /// least.
     pub fn not_sent(mut self, bytes: Bytes) -> Self {
         self.not_sent = bytes.max(Bytes::new(1));
         self

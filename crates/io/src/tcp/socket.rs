@@ -46,6 +46,9 @@ pub(super) fn multipath() -> io::Result<()> {
     Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::MPTCP)).map(drop)
 }
 
+/// What waits unsent in the kernel's Multipath TCP, at least.
+const SEVERAL: Bytes = Bytes::new(4_096);
+
 /// Sets every option that the configuration asks for.
 pub(super) fn set_up(stream: &TcpStream, config: &KernelTcpConfig) -> io::Result<()> {
     let socket = SockRef::from(stream);
@@ -53,7 +56,9 @@ pub(super) fn set_up(stream: &TcpStream, config: &KernelTcpConfig) -> io::Result
     socket.set_tcp_nodelay(true)?;
     // Multipath TCP has some options from some version of Linux on.
     let unless_multipath = |done: io::Result<()>| if config.multipath { Ok(()) } else { done };
-    let not_sent = u32::try_from(config.not_sent.get()).unwrap_or(u32::MAX);
+    // Of several paths one may be full while another is not: what waits for either is a few packets.
+    let not_sent = if config.multipath { config.not_sent.max(SEVERAL) } else { config.not_sent };
+    let not_sent = u32::try_from(not_sent.get()).unwrap_or(u32::MAX);
     unless_multipath(socket.set_tcp_notsent_lowat(not_sent))?;
     socket.set_send_buffer_size(to_usize(config.send_buffer))?;
     let user_timeout = std::time::Duration::from(config.user_timeout);

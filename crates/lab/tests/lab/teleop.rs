@@ -83,10 +83,10 @@ fn every_transport_carries_a_session_whose_books_close() {
             assert_eq!(teleop.made, 3000, "{what}");
             assert_eq!(sum(teleop, |s| s.made), 3000, "{what}");
             assert_eq!(teleop.closed_s, None, "{what}");
-            // What TCP lost holds up all that came after it, and each stall steps the rate down by an eighth; DCCP sends as much as a
-            // congested path would carry.
+            // What TCP lost holds up all that came after it, meanwhile newer states take the place of those that wait, and each stall steps the rate
+            // down by an eighth; DCCP sends as much as a congested path would carry.
             let (share, most) = match transport {
-                tcp if tcp.contains("tcp") && !tcp.contains("sctp") => (80.0, 100.0),
+                tcp if tcp.contains("tcp") && !tcp.contains("sctp") => (50.0, 100.0),
                 dccp if dccp.contains("dccp") => (20.0, 250.0),
                 _ => (90.0, 30.0),
             };
@@ -143,8 +143,12 @@ fn reliable_transports_deliver_every_state_but_those_that_made_way_while_they_wa
                 .sum();
             let all = (teleop.arrived + made_way, teleop.made);
             assert_eq!(all, (3000, 3000), "{transport} {loss}: {teleop:?}");
-            // TCP waits for a second at a time over 3 %.
-            let most = if transport.contains("tcp") && loss.contains("=3") { 1500 } else { 60 };
+            // TCP waits for a second at a time over 3 %, and newer states take the place of those that wait for its window.
+            let most = match transport.contains("tcp") && !transport.contains("sctp") {
+                true if loss.contains("=3") => 2_500,
+                true => 600,
+                false => 60,
+            };
             assert!(made_way < most, "{transport} {loss}: {made_way}");
             assert!(result.flows[0].dropped["loss"] > 10, "{transport}: the network lost packets");
         }
