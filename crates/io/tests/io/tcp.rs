@@ -122,7 +122,7 @@ fn what_is_too_late_is_dropped_and_everything_else_arrives() {
         driver.turn(pause, &mut |id, event| events.push((id, event))).unwrap();
     }
     let reader = std::thread::spawn(move || {
-        peer.set_read_timeout(Some(StdDuration::from_millis(500))).unwrap();
+        peer.set_read_timeout(Some(StdDuration::from_secs(2))).unwrap();
         let (mut tags, mut message) = (BTreeSet::new(), [0; 1_004]);
         while peer.read_exact(&mut message).is_ok() {
             tags.insert(u64::from_le_bytes(message[4..12].try_into().unwrap()));
