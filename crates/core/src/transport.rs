@@ -62,6 +62,11 @@ pub struct Priority(pub u8);
 impl Priority {
     /// The least urgent that samples have.
     const LAST_SAMPLE: Self = Self(2);
+
+    /// Is it as urgent as samples, or more?
+    pub fn is_sample_or_above(self) -> bool {
+        self <= Self::LAST_SAMPLE
+    }
 }
 
 /// Which of a session's logical streams a message belongs to. Reliable messages of one stream arrive in order; streams
@@ -105,18 +110,13 @@ pub struct Message {
 impl Message {
     /// May a newer one take its place? What comes after the samples is a part of something longer, unless it is of a series.
     pub fn is_sample(&self) -> bool {
-        let is_sample = self.series.is_some() || self.is_urgent();
+        let is_sample = self.series.is_some() || self.priority.is_sample_or_above();
         self.reliability == Reliability::Unreliable && is_sample
-    }
-
-    /// Is it as urgent as samples?
-    pub fn is_urgent(&self) -> bool {
-        self.priority <= Priority::LAST_SAMPLE
     }
 
     /// Is it as urgent as samples, and will no newer message replace it?
     pub fn is_irreplaceable(&self) -> bool {
-        self.is_urgent() && !self.is_sample()
+        self.priority.is_sample_or_above() && !self.is_sample()
     }
 
     /// Has it reached the age at which it is worthless?

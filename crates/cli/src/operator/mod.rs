@@ -265,7 +265,7 @@ impl Arguments {
         channels::check_codec(self.codec.codec, !self.channels()?.is_empty())
     }
 
-    /// Its channels of pictures.
+    /// Does its page play sound?
     #[cfg(feature = "console")]
     pub(crate) fn has_sound(&self) -> bool {
         self.sound.has_page()
@@ -276,6 +276,7 @@ impl Arguments {
         self.device_channels().of_joints()
     }
 
+    /// Its channels of pictures.
     #[cfg(feature = "console")]
     pub(crate) fn pictures(&self) -> Result<Vec<taut_console::PictureChannel>, String> {
         Ok(self.channels()?.pictures())

@@ -47,8 +47,8 @@ use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, OwnedFd};
 
 use taut_core::{
-    Bitrate, Datagram, Deadline, DropCause, Duration, Event, Message, PathId, SendError, Time, Transmit,
-    Transport,
+    Bitrate, Datagram, Deadline, DropCause, Duration, Event, Message, PathId, Priority, SendError, Time,
+    Transmit, Transport,
 };
 use taut_transport::tcp::Deframer;
 
@@ -351,7 +351,7 @@ impl KernelTcp {
         let State::Open(connection) = &mut self.state else { return };
         while connection.first_message_by.is_none() {
             // An emergency does not wait for what the kernel has not sent: it leaves in the same segment.
-            let hurries = self.outbox.has_emergency();
+            let hurries = self.outbox.urgency() == Some(Priority(0));
             if connection.blocked && !hurries {
                 break;
             }
@@ -362,14 +362,16 @@ impl KernelTcp {
             // Asked, for the kernel would append what is small to a segment that waits. The one of several paths counts what is on its way as well.
             let asks = !hurries && !self.config.multipath;
             let is_full = asks && socket::unsent(&connection.stream) >= self.config.not_sent.get();
-            let taken = match (!is_full).then(|| connection.stream.write(bytes)) {
-                Some(Ok(len)) => Some(len),
-                Some(Err(error)) if error.kind() == io::ErrorKind::WouldBlock => None,
-                Some(Err(error)) if is_passing(&error) => continue,
-                Some(Err(_)) => return self.end(),
-                None => None,
+            let taken = match is_full {
+                true => 0,
+                false => match connection.stream.write(bytes) {
+                    Ok(taken) => taken,
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
+                    Err(error) if is_passing(&error) => continue,
+                    Err(_) => return self.end(),
+                },
             };
-            let Some(len) = taken else {
+            if taken == 0 {
                 self.stats.blocked += 1;
                 connection.blocked = true;
                 let stream = connection.stream.as_fd();
@@ -377,9 +379,9 @@ impl KernelTcp {
                     return self.end();
                 }
                 break;
-            };
-            self.outbox.took(len);
-            self.stats.bytes_sent += len as u64;
+            }
+            self.outbox.took(taken);
+            self.stats.bytes_sent += taken as u64;
         }
         if self.outbox.unknown() > UNKNOWN {
             self.outbox.acknowledged_but(socket::unacknowledged(&connection.stream));
@@ -492,7 +494,7 @@ impl Transport for KernelTcp {
     }
 
     fn is_blocked(&self) -> bool {
-        self.outbox.is_blocked()
+        self.outbox.urgency().is_some_and(Priority::is_sample_or_above)
     }
 
     fn close(&mut self, now: Time) {

@@ -22,9 +22,8 @@ pub(super) struct Outbox {
     /// The part of the stream that must go before anything else can, and how much of it has gone.
     stream: Vec<u8>,
     gone: usize,
-    /// There is a message in it that is as urgent as samples, and one that is an emergency.
-    is_urgent: bool,
-    is_emergency: bool,
+    /// How urgent the most urgent message in it is.
+    urgency: Priority,
     /// Bytes of the stream in all, the waiting rest of `stream` included.
     written: u64,
     /// Where in the stream messages end, with their tags, as far as nobody knows that they arrived.
@@ -45,8 +44,7 @@ impl Outbox {
             next: 0,
             stream: Vec::new(),
             gone: 0,
-            is_urgent: false,
-            is_emergency: false,
+            urgency: Priority(u8::MAX),
             written: 0,
             ends: VecDeque::new(),
         }
@@ -56,16 +54,11 @@ impl Outbox {
         self.waiting.is_empty() && self.gone == self.stream.len()
     }
 
-    /// Does a message as urgent as samples wait, or what is left of one?
-    pub(super) fn is_blocked(&self) -> bool {
-        let is_in_stream = self.is_urgent && self.gone < self.stream.len();
-        is_in_stream || self.waiting.first_key_value().is_some_and(|(_, first)| first.is_urgent())
-    }
-
-    /// Does an emergency wait, or what is left of one?
-    pub(super) fn has_emergency(&self) -> bool {
-        let waits = self.waiting.first_key_value().is_some_and(|((urgency, _), _)| *urgency == Priority(0));
-        waits || self.is_emergency && self.gone < self.stream.len()
+    /// How urgent the most urgent message is that waits, or of which something may be left.
+    pub(super) fn urgency(&self) -> Option<Priority> {
+        let begun = (self.gone < self.stream.len()).then_some(self.urgency);
+        let waits = self.waiting.first_key_value().map(|((urgency, _), _)| *urgency);
+        begun.into_iter().chain(waits).min()
     }
 
     pub(super) fn push(
@@ -131,7 +124,7 @@ impl Outbox {
     pub(super) fn next(&mut self, now: Time, events: &mut VecDeque<Event>) -> &[u8] {
         if self.gone == self.stream.len() {
             self.stream.clear();
-            (self.gone, self.is_urgent, self.is_emergency) = (0, false, false);
+            (self.gone, self.urgency) = (0, Priority(u8::MAX));
             while self.stream.len() < Self::COMMIT {
                 let Some(message) = self.pop() else { break };
                 self.bytes -= framed(&message);
@@ -139,8 +132,7 @@ impl Outbox {
                     events.push_back(Event::Dropped { tag: message.tag, cause: DropCause::TooLate });
                     continue;
                 }
-                self.is_urgent |= message.is_urgent();
-                self.is_emergency |= message.priority == Priority(0);
+                self.urgency = self.urgency.min(message.priority);
                 self.stream.extend_from_slice(&(message.data.len() as u32).to_be_bytes());
                 self.stream.extend_from_slice(&message.data);
                 self.written += framed(&message);
@@ -238,16 +230,17 @@ mod tests {
     #[test]
     fn states_wait_for_those_that_the_kernel_has_not_taken_and_for_nothing_less_urgent() {
         let (mut outbox, mut events) = outbox(100_000);
+        let is_blocked = |outbox: &Outbox| outbox.urgency().is_some_and(Priority::is_sample_or_above);
         outbox.push(Time::ZERO, message(1, 2, 10), &mut events).unwrap();
-        assert!(outbox.is_blocked());
+        assert!(is_blocked(&outbox));
         assert_eq!(outbox.next(Time::ZERO, &mut events).len(), 14);
         outbox.took(4);
-        assert!(outbox.is_blocked(), "a part of it");
+        assert!(is_blocked(&outbox), "a part of it");
         outbox.took(10);
         (2..5).for_each(|tag| outbox.push(Time::ZERO, message(tag, 3, 1_000), &mut events).unwrap());
-        assert!(!outbox.is_blocked());
+        assert!(!is_blocked(&outbox));
         outbox.next(Time::ZERO, &mut events);
-        assert!(!outbox.is_blocked(), "a part of a picture");
+        assert!(!is_blocked(&outbox), "a part of a picture");
     }
 
     #[test]

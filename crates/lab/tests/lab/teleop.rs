@@ -86,7 +86,7 @@ fn every_transport_carries_a_session_whose_books_close() {
             // What TCP lost holds up all that came after it, meanwhile newer states take the place of those that wait, and each stall steps the rate
             // down by an eighth; DCCP sends as much as a congested path would carry.
             let (share, most) = match transport {
-                tcp if tcp.contains("tcp") && !tcp.contains("sctp") => (50.0, 100.0),
+                tcp if tcp.contains("tcp") => (50.0, 100.0),
                 dccp if dccp.contains("dccp") => (20.0, 250.0),
                 _ => (90.0, 30.0),
             };
@@ -144,10 +144,10 @@ fn reliable_transports_deliver_every_state_but_those_that_made_way_while_they_wa
             let all = (teleop.arrived + made_way, teleop.made);
             assert_eq!(all, (3000, 3000), "{transport} {loss}: {teleop:?}");
             // TCP waits for a second at a time over 3 %, and newer states take the place of those that wait for its window.
-            let most = match transport.contains("tcp") && !transport.contains("sctp") {
-                true if loss.contains("=3") => 2_500,
-                true => 600,
-                false => 60,
+            let most = match (transport.contains("tcp"), loss.contains("=3")) {
+                (true, true) => 2_500,
+                (true, false) => 600,
+                _ => 60,
             };
             assert!(made_way < most, "{transport} {loss}: {made_way}");
             assert!(result.flows[0].dropped["loss"] > 10, "{transport}: the network lost packets");

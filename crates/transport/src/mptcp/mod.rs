@@ -638,7 +638,8 @@ impl Transport for Mptcp {
 
     fn is_blocked(&self) -> bool {
         // What Linux's scheduler takes beyond a window waits in a subflow.
-        let mut subflows = self.subflows.iter();
-        self.waiting.iter().any(Message::is_urgent) || subflows.any(|subflow| subflow.tcp.is_blocked())
+        let (mut waiting, mut subflows) = (self.waiting.iter(), self.subflows.iter());
+        waiting.any(|message| message.priority.is_sample_or_above())
+            || subflows.any(|subflow| subflow.tcp.is_blocked())
     }
 }

@@ -325,8 +325,7 @@ impl Pipeline {
             return Err(Refused::Back);
         }
         self.in_order = self.in_order.saturating_add(1);
-        let side = |name| caps.get::<i32>(name).ok().and_then(|side| u16::try_from(side).ok());
-        let (width, height) = side("width").zip(side("height")).ok_or(Refused::Malformed)?;
+        let (width, height) = size_of(caps).ok_or(Refused::Malformed)?;
         Ok(Content::Frame(Frame { codec, width, height, bytes: map.to_vec() }))
     }
 }
@@ -380,20 +379,25 @@ fn codec_of(caps: &gst::StructureRef) -> Option<Codec> {
     }
 }
 
+/// Columns and rows.
+fn size_of<T: TryFrom<i32>>(caps: &gst::StructureRef) -> Option<(T, T)> {
+    let side = |name| caps.get::<i32>(name).ok().and_then(|side| T::try_from(side).ok());
+    side("width").zip(side("height"))
+}
+
 /// What pictures of these are.
 fn format_of(caps: &gst::CapsRef) -> Option<Format> {
     let structure = caps.structure(0)?;
-    let side = |name| structure.get::<i32>(name).ok().and_then(|side| usize::try_from(side).ok());
+    let (width, height) = size_of(structure)?;
     let rate = structure.get::<gst::Fraction>("framerate").ok();
     let rate = rate.filter(|rate| rate.numer() > 0).map(|rate| (rate.numer() / rate.denom()).clamp(1, 240));
     let rate = rate.map_or(Format::DEFAULT.rate, |rate| rate as u32);
-    Some(Format { width: side("width")?, height: side("height")?, rate })
+    Some(Format { width, height, rate })
 }
 
 /// Planes as GStreamer lays them out, where nobody said otherwise (`gst_video_info_set_format`): taut asks for no other.
 fn image(caps: &gst::StructureRef, bytes: &[u8]) -> Option<Image> {
-    let side = |name| caps.get::<i32>(name).ok().and_then(|side| usize::try_from(side).ok());
-    let (width, height) = (side("width")?, side("height")?);
+    let (width, height) = size_of::<usize>(caps)?;
     if !(1..=16_383).contains(&width) || !(1..=16_383).contains(&height) {
         return None;
     }
