@@ -28,6 +28,10 @@ pub(super) struct Room {
     /// Nothing waits any more; where what can wait went on after that, of what is under way.
     is_dry: bool,
     bursts: VecDeque<u64>,
+    /// When the last burst began, how long after the one before, and how long the last that is over took.
+    began: Time,
+    period: Duration,
+    took: Duration,
     /// Bytes under way, beside others.
     size: Option<f64>,
     /// It held something back in this round, for so long in all, and since then.
@@ -105,6 +109,10 @@ const STRETCHED: f64 = 1.125;
 const APART: u64 = 3;
 /// The pace doubles before it was found what the path carries, then grows by this, and near to that by this.
 const GROWTH: (f64, f64) = (1.0 / 8.0, 1.0 / 64.0);
+/// A picture that is gone so soon, and in this part of the time to the next one, goes no faster. On a path that carries less it arrives over more than that,
+/// and what is live waits behind it for the difference: from [`LEAST_SPAN`] on that is seen, so that a millisecond is the most that is not.
+const BRISK: Duration = Duration::from_millis(4);
+const BRISK_SHARE: u64 = 8;
 /// What was found counts for so long: a path may be wider by then.
 const FRESH: Duration = Duration::from_secs(10);
 /// What can wait pushes where it is held back for this part of a round, or goes with this part of the pace: with less, what arrives is what was there to go.
@@ -134,6 +142,9 @@ impl Default for Room {
             from: 0,
             is_dry: false,
             bursts: VecDeque::new(),
+            began: Time::ZERO,
+            period: Duration::ZERO,
+            took: Duration::ZERO,
             size: None,
             limited: false,
             held: Duration::ZERO,
@@ -230,6 +241,9 @@ impl Room {
         }
         let next = window.map_or_else(|| self.next(base), |rate| self.next_of(rate));
         let was_dry = std::mem::take(&mut self.is_dry);
+        if was_dry {
+            (self.period, self.began) = (now.saturating_since(self.began), now);
+        }
         let rate = window.or(self.pace).unwrap_or_default();
         let catch_up = CATCH_UP.min(Duration::from_secs_f64(AT_ONCE / rate.max(1.0)));
         if now > next + CATCH_UP && was_dry {
@@ -282,6 +296,7 @@ impl Room {
             let is_found = self.is_found(now);
             let rate = whole.rate();
             let growth = match self.carried {
+                _ if self.takes(now) < BRISK.min(self.period / BRISK_SHARE) => 0.0,
                 None if self.bursts.is_empty() => 1.0,
                 None => GROWTH.0,
                 Some(_) if is_found && self.loss > HOLDS => 0.0,
@@ -304,8 +319,16 @@ impl Room {
         self.held_since = (!admitted).then_some(now);
     }
 
+    /// So long a burst takes: the last one, or the one that goes.
+    fn takes(&self, now: Time) -> Duration {
+        if self.is_dry { self.took } else { self.took.max(now.saturating_since(self.began)) }
+    }
+
     /// Nothing waits any more that can.
     pub(super) fn ran_dry(&mut self, now: Time) {
+        if !self.is_dry {
+            self.took = self.last.saturating_since(self.began);
+        }
         self.held = self.held_by(now);
         (self.is_dry, self.held_since) = (true, None);
     }
@@ -516,6 +539,39 @@ mod tests {
             let carries = 125_000.0 * mbit as f64;
             let pace = room.pace.unwrap();
             assert!(pace < carries && pace > carries / 2.0, "{pace:.0} of {carries:.0} B/s");
+        }
+    }
+
+    /// Pictures of eight parts of 1 kB on a path that carries 1 Gbit/s.
+    #[test]
+    fn pictures_that_are_soon_gone_go_no_faster() {
+        for (period, most) in [(33, 4.1), (8, 1.3), (4, 1.3)] {
+            let mut room = Room { pace: Some(1e5), ..Room::default() };
+            let (mut place, mut picture) = (0, 0);
+            let mut now = Time::ZERO + MS * 1_000;
+            let mut took = Duration::ZERO;
+            while picture < 2_000 {
+                let (next, began) = (now + MS * period, now);
+                for _ in 0..8 {
+                    let untold = Untold { told_after: MS * 2, told_bytes: 1_000_000, bytes: 0 };
+                    let opens = room.opens(untold, Some(MS * 20)).expect("nothing is under way");
+                    room.asked(now, opens <= now);
+                    now = now.max(opens);
+                    room.asked(now, true);
+                    place += 1_000;
+                    room.sent(now, (1_000, place), None, Some(MS * 20));
+                    let there_ns = 10_000_000;
+                    let frame =
+                        Arrived { place, bytes: 1_000, sent: now, rtt: MS * 20, there: Some(there_ns) };
+                    room.arrived(now, &frame, place, Duration::ZERO);
+                }
+                took = now.saturating_since(began);
+                room.ran_dry(now);
+                room.limited = true;
+                (now, picture) = (now.max(next), picture + 1);
+            }
+            let took = took.as_millis_f64();
+            assert!(took < most && took > most / 3.0, "{took} ms of {period}");
         }
     }
 
