@@ -35,8 +35,6 @@ pub(crate) struct Sending {
     tracker: Tracker,
     controller: Controller,
     next_sequence: u64,
-    /// Bytes of the last state that went, with its headers: what one takes of the path.
-    state_bytes: u64,
     /// When a cap on channels lets the next frame go, and when what the transport holds messages to does.
     next_capped: Time,
     next_carried: Time,
@@ -96,7 +94,7 @@ pub(crate) struct News {
     pub(crate) rtt: Duration,
 }
 
-/// The same before the first has gone.
+/// Bytes of a state with its headers, as far as the share of the path is concerned that is theirs.
 const STATE: u64 = 100;
 /// So much of what channels may send is an encoder's: a picture is gone before the next one comes, and a longer one soon after.
 const ENCODER: f64 = 0.8;
@@ -118,7 +116,6 @@ impl Sending {
             tracker: Tracker::new(),
             controller: settings.controller(),
             next_sequence: 1,
-            state_bytes: STATE,
             next_capped: Time::ZERO,
             next_carried: Time::ZERO,
             live: Claim::default(),
@@ -151,7 +148,7 @@ impl Sending {
     /// Takes it. One of priority emergency is given back, to go at once.
     pub(crate) fn take(&mut self, now: Time, item: QueuedState) -> Option<QueuedState> {
         self.next_sequence += 1;
-        self.controller.made(now, self.state_bytes);
+        self.controller.made(now, STATE);
         if item.state.priority == Priority::Emergency {
             return Some(item);
         }
@@ -243,12 +240,11 @@ impl Sending {
         match port.send(now, &body(wire), parcel) {
             Ok(bytes) => {
                 // What is urgent waits for no window, but is under way like the rest.
-                self.state_bytes = bytes as u64 + self.settings.headers.get();
-                self.went(now, self.state_bytes, false, Some(&wire));
+                self.went(now, bytes as u64 + self.settings.headers.get(), false, Some(&wire));
                 true
             }
             Err(error) => {
-                self.controller.refused(self.state_bytes);
+                self.controller.refused(STATE);
                 self.dropped.push(item.dropped(error.cause()));
                 false
             }

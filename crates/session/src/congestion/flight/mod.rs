@@ -150,8 +150,8 @@ const SILENCE: Duration = Duration::from_millis(100);
 const LONG: u64 = 300;
 /// Before anything was sent, a frame counts as this.
 const ORDINARY: f64 = 100.0;
-/// While so much waits, what can wait does: touch has a millisecond in all.
-const BRAKE: Duration = Duration::from_millis(1);
+/// While so much waits, what can wait does.
+const BRAKE: Duration = Duration::from_millis(2);
 const PATIENCE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(16));
 
 impl Flight {
