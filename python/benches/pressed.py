@@ -5,16 +5,12 @@ and stays. The network is LTE, Wi-Fi or two 5G links, of scenarios/; in the simu
 with a network namespace for each relay, which needs root. Tracking error: how far the arm is behind the hand before it touches, rms. Force error: what
 the hand feels beside what it feels at that time over a direct link, rms. The simulator's seeds have a spread; does what was measured lie within?
 By a control law the same `taut.Control` is at both ends of both, over the arm's own controller; the direct link has that law as well.
-
-Hosts take time that no network has: sockets, threads, relays. How much is measured first, of each transport, over links of 5 ms and no luck, in both worlds
-alike: half of what the arm is later by is the hosts' each way, and the simulator's links are longer by that.
 """
 
 import argparse
 import json
 import multiprocessing
 import os
-import re
 import statistics
 import subprocess
 import sys
@@ -35,8 +31,6 @@ PUSH = 20.0  # N that the hand is pushed with at most.
 SINGLE, DOUBLE = ("udp", "etp", "quic", "sctp"), ("mtip", "mpquic")
 NETWORKS = {"LTE": ("lte.toml", SINGLE), "Wi-Fi": ("wifi.toml", SINGLE), "two 5G links": ("two-5g-links.toml", DOUBLE)}
 DIRECT = '[links.direct]\nbetween = ["operator", "robot"]\nchain = [{ delay = "1us" }]\n'
-#: A link of no luck, on which what hosts take is measured, and its ends.
-PLAIN = '[links.{name}]\nbetween = ["{operator}", "robot"]\nchain = [{{ delay = "5ms" }}]\n'
 TELEOP = """
 [teleop]
 operator = "{operator}"
@@ -95,19 +89,6 @@ def links_of(text):
         if keeps:
             taken.append(line)
     return "\n".join(taken)
-
-
-def longer(links, seconds):
-    """The same links, each with a delay before all else."""
-    delay = f'delay = "{max(0, round(1e9 * seconds))}ns"'
-    found, begun = [], set()
-    for line in links.splitlines():
-        part = re.match(r"\[\[links\.([\w-]+)\.chain\]\]", line)
-        if part and part[1] not in begun:
-            begun.add(part[1])
-            found += [line, delay]
-        found.append(re.sub(r"^chain = \[", f"chain = [{{ {delay} }}, ", line))
-    return "\n".join(found)
 
 
 def scenario(folder, name, links, operator="operator", paths=1):
@@ -224,39 +205,17 @@ def cases(asked):
                         yield *case, file
 
 
-def ends_of(transport):
-    """What the operator is called in the scenario, and the links that a relay takes by their names."""
-    return ("controller", ["a", "b"]) if transport in DOUBLE else ("operator", [""])
-
-
-def hosts_of(asked, folder, transport, is_root, step):
-    """What hosts, sockets and relays take each way, s: by how much later the arm is over sockets than in the simulator, on links without luck."""
-    operator, links = ends_of(transport)
-    if not is_root and transport in DOUBLE:
-        return 0.0
-    tables = "".join(PLAIN.format(name=name or "link", operator=operator) for name in links)
-    path = scenario(folder, f"hosts {transport}", tables, operator, len(links))
-    measured = []
-    for seed in range(1, asked.real + 1):
-        measured.append(real(asked.taut, path, "foam", None, seed, transport, links).tracking_mm())
-        step()
-    later = statistics.median(measured) - simulated(path, "foam", None, 1, transport).tracking_mm()
-    return later / 1e3 / (REACH / APPROACH) / 2
-
-
-def case_of(asked, folder, direct, hosts, network, touches, law, transport, file, is_root, step):
+def case_of(asked, folder, direct, network, touches, law, transport, file, is_root, step):
     """Both errors: in the simulator, of each seed, and over sockets, of each run."""
-    control = control_of(law, asked.reserve)
-    operator, links = ends_of(transport)
-    tables = links_of((SCENARIOS / file).read_text())
-    path = scenario(folder, network, tables, operator, len(links))
-    with_hosts = scenario(folder, f"{network} and hosts", longer(tables, hosts[transport]), operator, len(links))
+    double, control = transport in DOUBLE, control_of(law, asked.reserve)
+    links = ["a", "b"] if double else [""]
+    path = scenario(folder, network, links_of((SCENARIOS / file).read_text()), "controller" if double else "operator", len(links))
     runs = [("simulated", seed) for seed in range(1, asked.seeds + 1)]
-    runs += [("real", seed) for seed in range(1, asked.real + 1) if is_root or transport not in DOUBLE]
+    runs += [("real", seed) for seed in range(1, asked.real + 1) if is_root or not double]
     found = {"simulated": [], "real": []}
     for world, seed in runs:
         if world == "simulated":
-            hand = simulated(with_hosts, touches, control, seed, transport)
+            hand = simulated(path, touches, control, seed, transport)
         else:
             hand = real(asked.taut, path, touches, control, seed, transport, links)
         error = rms([felt - there for felt, there in zip(hand.felt(), direct[touches, law])])
@@ -267,7 +226,7 @@ def case_of(asked, folder, direct, hosts, network, touches, law, transport, file
         of_seeds = [one[what] for one in found["simulated"]]
         measured = [one[what] for one in found["real"]]
         within[what] = min(of_seeds) <= statistics.median(measured) <= max(of_seeds) if measured else None
-    return {"network": network, "touches": touches, "law": law, "transport": transport, "hosts_us": 1e6 * hosts[transport], **found, "within": within}
+    return {"network": network, "touches": touches, "law": law, "transport": transport, **found, "within": within}
 
 
 def shown(of, what, unit):
@@ -283,27 +242,24 @@ def main(asked):
     chosen = list(cases(asked))
     if not chosen:
         raise SystemExit(f"--only {asked.only}: no such case; a case is NETWORK,TOUCHES,TRANSPORT of {', '.join(NETWORKS)}; wall, foam; {', '.join(SINGLE + DOUBLE)}")
-    done, results, transports = 0, [], sorted({case[3] for case in chosen})
+    done, results = 0, []
     with tempfile.TemporaryDirectory() as folder, Progress("pressed") as progress:
 
         def step():
             nonlocal done
             done += 1
-            progress(done / (len(chosen) * (asked.seeds + asked.real) + len(transports) * asked.real))
-
-        hosts = {transport: hosts_of(asked, folder, transport, is_root, step) for transport in transports}
+            progress(done / (len(chosen) * (asked.seeds + asked.real)))
 
         ideal = scenario(folder, "direct", DIRECT)
         direct = {(touches, law): simulated(ideal, touches, control_of(law, asked.reserve), 1).felt() for touches, law in {case[1:3] for case in chosen}}
         for case in chosen:
-            results.append(case_of(asked, folder, direct, hosts, *case, is_root, step))
+            results.append(case_of(asked, folder, direct, *case, is_root, step))
     if asked.json:
         print(json.dumps({"seeds": asked.seeds, "real": asked.real, "cases": results}))
         return
     law, line = (" law |", " --- |") if asked.law else ("", "")
     print(f"| network | touches |{law} transport | tracking, simulated | tracking, sockets | force, simulated | force, sockets | within the seeds |")
     print(f"| --- | --- |{line} --- | --- | --- | --- | --- | --- |")
-    print("Hosts take, each way: " + ", ".join(f"{transport} {1e6 * taken:.0f} µs" for transport, taken in hosts.items()), file=sys.stderr)
     words = {True: "yes", False: "no", None: "—"}
     for one in results:
         columns = [shown(one[world], what, unit) for what, unit in (("tracking_mm", "mm"), ("force_n", "N")) for world in ("simulated", "real")]
