@@ -10,6 +10,6 @@ with taut.connect(sys.argv[1], identity="operator.key", trust=sys.argv[2]) as op
         operator.send(taut.State((0.1, 0, 0.2)))
         arm = operator.latest()
         if arm and abs(arm.position[0] - 0.1) < 0.001:
-            print("arrived after", step, "ms:", arm)
+            print("arrived after", step, "steps:", arm)
             break
         time.sleep(0.001)

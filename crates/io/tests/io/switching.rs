@@ -19,6 +19,15 @@ const PATIENCE: StdDuration = StdDuration::from_secs(20);
 /// Longer than a busy machine lets a thread wait.
 const WATCHDOG: Duration = Duration::from_secs(2);
 
+/// Does it when it is dropped.
+struct AtEnd<F: FnMut()>(F);
+
+impl<F: FnMut()> Drop for AtEnd<F> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
+}
+
 /// The next note that is so.
 fn wait_for(notes: &Receiver<OperatorNote>, what: &str, is_so: impl Fn(&OperatorNote) -> bool) {
     loop {
@@ -56,6 +65,8 @@ fn a_session_goes_over_each_transport_in_turn_and_a_stop_stays() {
                 .unwrap();
         });
         let robot = robots.recv().unwrap();
+        // Also where something does not happen: the scope waits for both.
+        let _robot_ends = AtEnd(|| robot.send(RobotCommand::Close));
         scope.spawn(|| {
             let driver = Driver::new(DriverConfig::new()).unwrap().with_clock(clock);
             let agent = OperatorSettings::new(Duration::from_millis(5)).resumes(ResumePolicy::Never);
@@ -70,6 +81,7 @@ fn a_session_goes_over_each_transport_in_turn_and_a_stop_stays() {
             operate(driver, &there, config, hand, started, tell).unwrap();
         });
         let operator = operators.recv().unwrap();
+        let _operator_ends = AtEnd(|| operator.send(OperatorCommand::Close));
         let moves = |over: &str| {
             wait_for(&notes, &format!("a session over {over}"), |note| {
                 is_event(note, |event| matches!(event, OperatorEvent::Connected { .. }))
@@ -104,8 +116,6 @@ fn a_session_goes_over_each_transport_in_turn_and_a_stop_stays() {
         operator.send(OperatorCommand::Reconnect);
         moves("sctp");
         wait_for(&notes, "a refusal", |note| matches!(note, OperatorNote::NotDone(ResumeError::Latched)));
-        operator.send(OperatorCommand::Close);
-        robot.send(RobotCommand::Close);
     });
 }
 
