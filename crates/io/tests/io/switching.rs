@@ -66,7 +66,7 @@ fn a_session_goes_over_each_transport_in_turn_and_a_stop_stays() {
         });
         let robot = robots.recv().unwrap();
         // Also where something does not happen: the scope waits for both.
-        let _robot_ends = AtEnd(|| robot.send(RobotCommand::Close));
+        let _robot_ends = AtEnd(|| _ = robot.send(RobotCommand::Close));
         scope.spawn(|| {
             let driver = Driver::new(DriverConfig::new()).unwrap().with_clock(clock);
             let agent = OperatorSettings::new(Duration::from_millis(5)).resumes(ResumePolicy::Never);
@@ -81,7 +81,7 @@ fn a_session_goes_over_each_transport_in_turn_and_a_stop_stays() {
             operate(driver, &there, config, hand, started, tell).unwrap();
         });
         let operator = operators.recv().unwrap();
-        let _operator_ends = AtEnd(|| operator.send(OperatorCommand::Close));
+        let _operator_ends = AtEnd(|| _ = operator.send(OperatorCommand::Close));
         let moves = |over: &str| {
             wait_for(&notes, &format!("a session over {over}"), |note| {
                 is_event(note, |event| matches!(event, OperatorEvent::Connected { .. }))
