@@ -112,8 +112,7 @@ fn a_recorded_session_is_an_input() {
     };
     let (first, second) = (x("first.mcap"), x("second.mcap"));
     let same = first.intersection(&second).count();
-    // On a busy machine either is asked at fewer moments; of two that have nothing to do with each other none are the same.
-    assert!(first.len() > 100 && same * 4 > first.len(), "{same} of {}", first.len());
+    assert!(first.len() > 100 && same * 2 > first.len(), "{same} of {}", first.len());
 }
 
 /// Of the operator along x, m.

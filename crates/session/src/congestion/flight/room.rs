@@ -326,9 +326,7 @@ impl Room {
 
     /// Nothing waits any more that can.
     pub(super) fn ran_dry(&mut self, now: Time) {
-        if !self.is_dry {
-            self.took = self.last.saturating_since(self.began);
-        }
+        self.took = self.last.saturating_since(self.began);
         self.held = self.held_by(now);
         (self.is_dry, self.held_since) = (true, None);
     }
