@@ -71,9 +71,11 @@ pub(crate) struct Desk<M> {
     measured: Option<(M, Duration)>,
     /// Causes that `stop` was not called with yet.
     stops: Vec<StopCause>,
+    /// Causes that `stop` returned of, without an exception, since it was told to move: it stands.
+    told: Vec<StopCause>,
     stopped: u64,
-    /// `stop` is being called.
-    stopping: bool,
+    /// `stop` is being called with this, and it was told to move meanwhile or not.
+    stopping: Option<(StopCause, bool)>,
     /// A method failed, and the session does not know it yet.
     failure: Option<String>,
     /// `measure` failed when it was called last.
@@ -92,8 +94,9 @@ impl<M> Default for Desk<M> {
             wants_measure: false,
             measured: None,
             stops: Vec::new(),
+            told: Vec::new(),
             stopped: 0,
-            stopping: false,
+            stopping: None,
             failure: None,
             blind: None,
             broken: None,
@@ -150,7 +153,7 @@ impl<M: Clone> Desk<M> {
     pub(crate) fn stop(&mut self, cause: StopCause) {
         self.stopped += 1;
         self.target = None;
-        if !self.stops.contains(&cause) {
+        if !self.stops.contains(&cause) && !self.told.contains(&cause) {
             self.stops.push(cause);
         }
     }
@@ -163,7 +166,7 @@ impl<M: Clone> Desk<M> {
 
     /// Every stop has been told, and has returned.
     pub(crate) fn is_stopped(&self) -> bool {
-        self.stops.is_empty() && !self.stopping
+        self.stops.is_empty() && self.stopping.is_none()
     }
 }
 
@@ -182,6 +185,8 @@ impl<M: Clone> Desk<M> {
         let target = self.target.take().filter(|target| target.until > now);
         self.applying = target.as_ref().map(|target| target.until);
         if let Some(target) = &target {
+            self.told.clear();
+            self.stopping.iter_mut().for_each(|(_, moved)| *moved = true);
             self.waits.count(now.saturating_sub(target.came));
         }
         let apply = target.map(|target| (target.motion, target.until.saturating_sub(now)));
@@ -192,6 +197,7 @@ impl<M: Clone> Desk<M> {
     pub(crate) fn applied(&mut self, work: &Work<M>) {
         self.applying = None;
         if self.stopped != work.stopped {
+            self.told.clear();
             self.stop(StopCause::Host);
         }
     }
@@ -222,15 +228,18 @@ impl<M: Clone> Desk<M> {
         if self.stops.is_empty() {
             return None;
         }
-        self.stopping = true;
-        Some(self.stops.remove(0))
+        let cause = self.stops.remove(0);
+        self.stopping = Some((cause, false));
+        Some(cause)
     }
 
     /// `stop` returned.
     pub(crate) fn told_stop(&mut self, failed: Option<String>) {
-        self.stopping = false;
-        if let Some(why) = failed {
-            self.broken.get_or_insert(why);
+        let told = self.stopping.take();
+        match (failed, told) {
+            (Some(why), _) => _ = self.broken.get_or_insert(why),
+            (None, Some((cause, false))) => self.told.push(cause),
+            _ => {}
         }
     }
 
@@ -353,6 +362,37 @@ mod tests {
         assert!(desk.enable(ms(1)).is_err());
         desk.measured(ms(2), Some(at(1.0)));
         assert_eq!(desk.enable(ms(3)), Ok(()));
+    }
+
+    #[test]
+    fn what_stands_is_not_told_of_the_same_stop_again_until_it_was_told_to_move() {
+        let mut desk = Desk::<State>::default();
+        let told = |desk: &mut Desk<State>, cause| {
+            desk.stop(cause);
+            let told = desk.take_stop();
+            desk.told_stop(None);
+            told
+        };
+        assert_eq!(told(&mut desk, StopCause::Host), Some(StopCause::Host));
+        assert_eq!(told(&mut desk, StopCause::Host), None);
+        assert_eq!(told(&mut desk, StopCause::Device), Some(StopCause::Device));
+        desk.apply(ms(0), at(1.0), ms(100)).unwrap();
+        assert!(desk.take(ms(1)).unwrap().apply.is_some());
+        assert_eq!(told(&mut desk, StopCause::Host), Some(StopCause::Host));
+        // It moves while `stop` is called: that was not the last word.
+        desk.stop(StopCause::Watchdog);
+        assert_eq!(desk.take_stop(), Some(StopCause::Watchdog));
+        desk.apply(ms(2), at(1.0), ms(100)).unwrap();
+        assert!(desk.take(ms(3)).unwrap().apply.is_some());
+        desk.told_stop(None);
+        assert_eq!(told(&mut desk, StopCause::Watchdog), Some(StopCause::Watchdog));
+        // And one that failed is tried again.
+        desk.apply(ms(4), at(1.0), ms(100)).unwrap();
+        assert!(desk.take(ms(5)).unwrap().apply.is_some());
+        desk.stop(StopCause::Host);
+        assert_eq!(desk.take_stop(), Some(StopCause::Host));
+        desk.told_stop(Some("`stop` raised".to_owned()));
+        assert_eq!(told(&mut desk, StopCause::Host), Some(StopCause::Host));
     }
 
     #[test]

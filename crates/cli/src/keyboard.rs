@@ -209,7 +209,7 @@ static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
 fn take_keys() -> Result<(), String> {
     let stdin = io::stdin();
     let before = tcgetattr(&stdin)
-        .map_err(|_| "--input keyboard: standard input is no terminal, which has the keys".to_owned())?;
+        .map_err(|_| "--input keyboard: standard input is no terminal, which has the keys; without one there is --input demo, and taut demo --script".to_owned())?;
     let mut keys = before.clone();
     keys.local_modes -= LocalModes::ICANON | LocalModes::ECHO;
     keys.input_modes -= InputModes::IXON;

@@ -65,7 +65,7 @@ pub(crate) struct Arguments {
     raw: bool,
     /// What moves: a simulated robot that touches nothing, foam, a spring or a wall, sim[:free|foam|spring|wall]; an SO-101,
     /// so101:PORT, whose joints and their limits --channels has; or a device that is a program, exec:PROGRAM ARGUMENTS or
-    /// python:MODULE:CLASS, which needs --position-limit, --velocity-limit and --force-limit
+    /// python:MODULE:CLASS, which needs --position-limit, --velocity-limit and --force-limit unless it says its own
     #[arg(long, default_value = "sim", value_name = "ROBOT")]
     robot: Moved,
     /// Stop so long after the last state that was applied was made; what it takes on its way counts
@@ -236,19 +236,22 @@ const COMMANDS: [(&str, Word<RobotCommand>); 7] = [
 ];
 
 impl Arguments {
-    fn motion_limits(&self) -> Result<MotionLimits, String> {
+    /// Of the arguments, and where they say none of the `device`.
+    fn motion_limits(&self, device: DeviceLimits) -> Result<MotionLimits, String> {
         let mut limits = MotionLimits::new().rate(self.rate_limit);
         if let [a, b, c, d, e, f] = self.position_limit[..] {
             limits = limits.position([a, b, c], [d, e, f]);
+        } else if let Some([least, largest]) = device.position {
+            limits = limits.position(least, largest);
         }
         if !matches!(self.position_limit.len(), 0 | 6)
             || self.position_limit.iter().any(|limit| limit.is_nan())
         {
             return Err("--position-limit is six numbers, separated by commas: x,y,z,x,y,z".into());
         }
-        limits = self.velocity_limit.map_or(limits, |limit| limits.velocity(limit));
+        limits = self.velocity_limit.or(device.velocity).map_or(limits, |limit| limits.velocity(limit));
         limits = self.acceleration_limit.map_or(limits, |limit| limits.acceleration(limit));
-        limits = self.force_limit.map_or(limits, |limit| limits.force(limit));
+        limits = self.force_limit.or(device.force).map_or(limits, |limit| limits.force(limit));
         limits = self.angular_velocity_limit.map_or(limits, |limit| limits.angular_velocity(limit));
         limits = self.torque_limit.map_or(limits, |limit| limits.torque(limit));
         limits = self.step_limit.map_or(limits, |limit| limits.step(limit));
@@ -269,14 +272,16 @@ impl Arguments {
         }
     }
 
-    /// `stiffness` is that of the device.
-    fn config(&self, stiffness: Option<f32>) -> Result<RobotConfig, String> {
+    /// Before there is a device, and of one that is `ready`.
+    fn config(&self, ready: Option<&Ready>) -> Result<RobotConfig, String> {
         channels::check_codec(self.codec.codec, !self.channels()?.is_empty())?;
         self.law.check(self.codec.codec)?;
         if self.hold_to_run && self.codec.codec == Codec::Omni71 {
             return Err("--hold-to-run: omni71 cannot say whether an enabling input is held".into());
         }
-        let limits = self.motion_limits()?;
+        let device = ready.map_or_else(|| self.device_limits(), |ready| ready.limits);
+        let limits = self.motion_limits(device)?;
+        let stiffness = ready.and_then(|ready| ready.device.stiffness());
         let session = RobotConfig::new()
             .codec(self.codec.codec)
             .turns(self.law.turns())
@@ -297,7 +302,7 @@ impl Arguments {
     /// One line: what has to be said for it and is not, or what watches over it and is not there.
     fn check_device(&self) -> Result<(), String> {
         self.watchdog_device.as_deref().map_or(Ok(()), watchdog::check)?;
-        self.robot.check(&self.device_limits(), &self.device_channels()?)?;
+        self.robot.check(&self.device_channels()?)?;
         if self.robot.is_simulated_here() {
             return Ok(());
         }
@@ -312,7 +317,7 @@ impl Arguments {
     fn ready(&self, seen: Seen) -> Result<Ready, String> {
         let channels = self.device_channels()?;
         let ready = self.robot.start(self.device_limits(), &channels, seen, self.law.turns())?;
-        let device = self.law.arm(ready.device, self.motion_limits()?, self.watchdog);
+        let device = self.law.arm(ready.device, self.motion_limits(ready.limits)?, self.watchdog);
         Ok(Ready { device, ..ready })
     }
 
@@ -418,9 +423,8 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
     if let Some(warning) = ready.warning() {
         crate::say(&warning);
     }
-    let config = ServeConfig::new(arguments.config(ready.device.stiffness())?)
-        .reports_by_time(arguments.every())
-        .record(record);
+    let config =
+        ServeConfig::new(arguments.config(Some(&ready))?).reports_by_time(arguments.every()).record(record);
     let config = match recorded.observer() {
         Some(observer) => config.observed(observer),
         None => config,

@@ -109,29 +109,28 @@ impl Moved {
         matches!(self, Self::Simulated(_))
     }
 
-    /// Before it is started. A program may be a real device, which is not moved without limits; channels of motion have limits of their own.
+    /// Before it is started.
     ///
     /// # Errors
-    /// One line: which limit is missing, or which channel nobody moves by.
-    pub(crate) fn check(&self, limits: &DeviceLimits, channels: &Channels) -> Result<(), String> {
+    /// One line: which channel nobody moves by.
+    pub(crate) fn check(&self, channels: &Channels) -> Result<(), String> {
         match (self, &channels.motion()[..]) {
             (Self::Simulated(_), [first, ..]) => Err(format!(
                 "--channels: {first:?} is motion, and the simulated robot is moved by states alone; name a device of \
                  your own, --robot exec:PROGRAM, or leave the channel out"
             )),
-            (Self::Process(_), []) => all_there(limits),
             _ => Ok(()),
         }
     }
 
-    /// Starts it with its limits and channels, [checked](Self::check); a simulated one `turns` what it moves along x otherwise. A device that says, once it is there, that it is
-    /// moved by states although there are channels of motion needs limits as well.
+    /// Starts it with its channels, [checked](Self::check), and limits; a simulated one `turns` what it moves along x otherwise. A program that is moved by states, which may be a
+    /// real device, is ended again unless all limits are there: those that it is given, and its own where it says some. Channels of motion have limits of their own.
     ///
     /// # Errors
     /// One line: which limit is missing or cannot be kept, or why the device did not start.
     pub(crate) fn start(
         &self,
-        limits: DeviceLimits,
+        mut limits: DeviceLimits,
         channels: &Channels,
         seen: Seen,
         turns: bool,
@@ -145,6 +144,7 @@ impl Moved {
                 let device = ProcessDevice::start(program.words(), limits, &channels.lines());
                 let device = device.map_err(|error| error.to_string())?;
                 by_states = !device.is_moved_by_channels();
+                limits = device.limits();
                 if by_states {
                     all_there(&limits)?;
                 }
@@ -212,7 +212,7 @@ fn all_there(limits: &DeviceLimits) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "a device that is not simulated here does not move without limits: {} missing",
+        "a device that is not simulated here does not move without limits: {} missing, and it says none of its own",
         match &missing[..] {
             [one] => format!("{one} is"),
             many => format!("{} are", many.join(", ")),
@@ -226,10 +226,9 @@ mod tests {
 
     #[test]
     fn what_is_not_simulated_here_names_the_limits_that_it_lacks() {
-        let device: Moved = "exec:exit 1".parse().unwrap();
         let some = DeviceLimits { velocity: Some(0.5), ..DeviceLimits::default() };
-        let error = device.check(&some, &Channels::default()).unwrap_err();
-        assert!(error.ends_with("--position-limit, --force-limit are missing"), "{error}");
+        let error = all_there(&some).unwrap_err();
+        assert!(error.contains("--position-limit, --force-limit are missing"), "{error}");
         assert!("exec:".parse::<Moved>().is_err() && "arm".parse::<Moved>().is_err());
     }
 

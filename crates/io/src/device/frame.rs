@@ -39,7 +39,7 @@ pub enum Frame {
     },
     /// To it: a channel of the session.
     Channel(ChannelInfo),
-    /// To a robot: what it must not exceed.
+    /// To a robot: what it must not exceed. From one, before [`Device`](Frame::Device): its own, where nobody sets others.
     Limits(DeviceLimits),
     /// To a robot: set points follow.
     Enable,
@@ -88,7 +88,7 @@ pub enum Frame {
     Lost,
     /// To an input: the robot is resumed, and what moves it relative to where it is begins anew.
     Resumed,
-    /// From it, first: what it is.
+    /// From it, at the beginning: what it is.
     Device(DeviceInfo),
     /// From a robot: where it is and what it feels.
     Measured {
@@ -146,6 +146,30 @@ pub struct DeviceLimits {
     pub velocity: Option<f32>,
     /// The largest magnitude of the force that its controller makes, N.
     pub force: Option<f32>,
+}
+
+impl DeviceLimits {
+    /// These, and where one is missing, that of `others`.
+    pub fn or(self, others: Self) -> Self {
+        Self {
+            position: self.position.or(others.position),
+            velocity: self.velocity.or(others.velocity),
+            force: self.force.or(others.force),
+        }
+    }
+
+    /// What is no limit: a box that is inside out, what is below 0 or not finite.
+    pub(super) fn check(&self) -> Result<(), String> {
+        let is_box = |[least, largest]: &[[f32; 3]; 2]| {
+            least
+                .iter()
+                .zip(largest)
+                .all(|(least, largest)| least.is_finite() && largest.is_finite() && least <= largest)
+        };
+        let is_amount = |limit: &f32| limit.is_finite() && *limit >= 0.0;
+        let are = self.position.iter().all(is_box) && self.velocity.iter().chain(&self.force).all(is_amount);
+        if are { Ok(()) } else { Err(format!("its own limits are none: {self:?}")) }
+    }
 }
 
 /// A channel, as a device knows it.

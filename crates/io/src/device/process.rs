@@ -56,7 +56,9 @@ const HELLO: std::time::Duration = std::time::Duration::from_secs(10);
 struct Talk {
     orders: Orders,
     /// Whoever waits for its hello.
-    hello: Option<SyncSender<DeviceInfo>>,
+    hello: Option<SyncSender<(DeviceInfo, DeviceLimits)>>,
+    /// Its own limits, which it says before its hello.
+    own: DeviceLimits,
     /// What it gave for channels, and where it said that it is.
     given: Incoming,
     newest: Option<Measured>,
@@ -68,7 +70,8 @@ struct Talk {
 }
 
 impl ProcessDevice {
-    /// Starts `words`, a program and its arguments, waits until it has said what it is, and tells it its limits. Its frames know `channels` by
+    /// Starts `words`, a program and its arguments, waits until it has said what it is, and tells it its limits: its own where
+    /// `limits` lacks one. Its frames know `channels` by
     /// their places: all that the robot declared, in that order.
     ///
     /// # Errors
@@ -82,6 +85,7 @@ impl ProcessDevice {
         let talk = Talk {
             orders: Orders::new(channels),
             hello: Some(hello),
+            own: DeviceLimits::default(),
             given: Incoming::new(channels.clone()),
             newest: None,
             failure: None,
@@ -92,8 +96,8 @@ impl ProcessDevice {
             program: words.first().cloned().unwrap_or_default(),
             error,
         })?;
-        let info = match hellos.recv_timeout(HELLO) {
-            Ok(info) => info,
+        let (info, own) = match hellos.recv_timeout(HELLO) {
+            Ok(said) => said,
             Err(RecvTimeoutError::Timeout) => return Err(ProcessError::NoHello),
             Err(RecvTimeoutError::Disconnected) => {
                 let failure = program.look(|talk| talk.failure.take().or(talk.lasting.clone()));
@@ -101,8 +105,14 @@ impl ProcessDevice {
             }
         };
         // A device may take its time until it reads; from now on it does not.
+        let limits = limits.or(own);
         program.tell(|talk| talk.orders.limit(limits));
         Ok(Self { program, info, limits })
+    }
+
+    /// What it is told to keep to.
+    pub const fn limits(&self) -> DeviceLimits {
+        self.limits
     }
 
     /// Do channels of motion alone move it?
@@ -288,9 +298,13 @@ impl Dialogue for Talk {
 impl Talk {
     fn take(&mut self, now: Time, frame: Frame) -> Result<(), String> {
         match frame {
+            Frame::Limits(own) if self.hello.is_some() => {
+                own.check()?;
+                self.own = own;
+            }
             Frame::Device(info) => {
                 let hello = self.hello.take().ok_or("it said hello before")?;
-                let _ = hello.try_send(info); // Whoever waited may have given up.
+                let _ = hello.try_send((info, self.own)); // Whoever waited may have given up.
             }
             Frame::Measured { state, controller_force } => {
                 self.orders.measured(now);

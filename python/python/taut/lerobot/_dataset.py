@@ -18,7 +18,7 @@ try:
     import pyarrow.parquet as pq
     from mcap.reader import make_reader
 except ImportError as why:
-    raise ImportError(f"{why}: pip install taut[lerobot]") from why
+    raise ImportError(f"{why}: pip install mcap numpy pyarrow") from why
 
 __all__ = ["convert"]
 

@@ -1,4 +1,4 @@
-"""``--robot mujoco:wall``, ``mujoco:foam`` or ``mujoco:free``: an arm of seven joints with a gripper, simulated by MuJoCo (``pip install taut[mujoco]``).
+"""``--robot mujoco:wall``, ``mujoco:foam`` or ``mujoco:free``: an arm of seven joints with a gripper, simulated by MuJoCo (``pip install mujoco``).
 
 Its hand is where a state says, held by springs as of an impedance controller, and a sensor at the wrist says what it touches: a wall 0.15 m before
 it, of foam or hard, or nothing. Two cameras, ``scene`` and ``hand``, look on. Positions are those of the hand's tip, m, from the foot of a column 0.45 m behind
@@ -14,7 +14,9 @@ try:
     import mujoco
     import numpy as np
 except ImportError as why:
-    raise ImportError("the arm needs MuJoCo: pip install taut[mujoco]") from why
+    raise ImportError("the arm needs MuJoCo: pip install mujoco") from why
+
+from taut.device import Limits
 
 try:
     from taut import State, monotonic
@@ -39,7 +41,7 @@ LEAST = 1e-6
 MOST_FORCE = 50.0
 #: After so long without being asked, s, it stands where it was: its program was held up.
 HELD_UP = 0.1
-#: What is asked of `taut.Limits`, or of the options of `taut robot`, by the model: its joints' ranges bound the box.
+#: For `taut.Limits`, by the model: its joints' ranges bound the box.
 LIMITS = dict(
     position=[(-0.15, -0.3, 0.1), (0.25, 0.3, 0.5)], velocity=0.5, angular_velocity=1.0, force=30.0, stiffness=STIFFNESS
 )
@@ -54,6 +56,7 @@ class Arm:
 
     keeps_lease = limits_force = True
     real, name, stiffness, period = False, "MuJoCo arm", STIFFNESS, 0.001
+    limits = Limits(LIMITS["position"], LIMITS["velocity"], LIMITS["force"])
 
     def __init__(self, touches: str = "wall"):
         if touches not in TOUCHES:

@@ -139,6 +139,14 @@ fn is_a_device_where_it_is_told_to() {
     if task == "mute" {
         exit(1);
     }
+    if let Some(force) = match task {
+        "limited" => Some(5.0),
+        "unlimited" => Some(-1.0),
+        _ => None,
+    } {
+        let own = DeviceLimits { velocity: Some(0.5), force: Some(force), ..DeviceLimits::default() };
+        device.say(&Frame::Limits(own));
+    }
     let info =
         DeviceInfo { lease: true, limits_force: true, name: "played".to_owned(), ..DeviceInfo::default() };
     device.say(&Frame::Device(info));
@@ -156,7 +164,7 @@ fn is_a_device_where_it_is_told_to() {
                 device.obey();
             }
         }
-        "silent" => loop {
+        "silent" | "limited" => loop {
             device.obey();
         },
         "deaf" => {
@@ -206,6 +214,15 @@ fn is_a_device_where_it_is_told_to() {
         }
         other => panic!("{other}"),
     }
+}
+
+#[test]
+fn a_device_has_limits_of_its_own_where_nobody_sets_others() {
+    let device = start("limited", None).unwrap();
+    let kept = DeviceLimits { velocity: Some(0.5), force: Some(20.0), ..DeviceLimits::default() };
+    assert_eq!(device.limits(), kept);
+    let error = start("unlimited", None).unwrap_err().to_string();
+    assert!(error.contains("its own limits are none"), "{error}");
 }
 
 #[test]
