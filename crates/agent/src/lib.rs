@@ -42,7 +42,7 @@
 //! #     fn round_trip(&self) -> Option<Duration> { self.0.round_trip() }
 //! #     fn send_rate(&self) -> Option<taut_core::Bitrate> { self.0.send_rate() }
 //! #     fn delivered(&self) -> Option<u64> { self.0.delivered() }
-//! #     fn is_blocked(&self) -> bool { self.0.is_blocked() }
+//! #     fn waiting(&self) -> taut_core::Waiting { self.0.waiting() }
 //! # }
 //! # impl Conversation for Plain {
 //! #     fn trouble(&self) -> Trouble { Trouble::NoAnswer }

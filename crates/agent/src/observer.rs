@@ -183,5 +183,5 @@ impl<T: Transport> Transport for Watched<T> {
         Some(event)
     }
     passes_on!(self, self.transport => handle_input handle_timeout poll_transmit poll_timeout close);
-    passes_on!(self, self.transport => add_path remove_path set_origin uses_path round_trip send_rate delivered is_blocked);
+    passes_on!(self, self.transport => add_path remove_path set_origin uses_path round_trip send_rate delivered waiting);
 }

@@ -52,7 +52,7 @@ pub use rtt::RttEstimator;
 pub use seed::{Rng, Seed};
 pub use time::{Duration, Time};
 pub use transport::{
-    Datagram, Event, Message, Priority, Reliability, SendError, StreamId, Transmit, Transport,
+    Datagram, Event, Message, Priority, Reliability, SendError, StreamId, Transmit, Transport, Waiting,
 };
 pub use turn::FARTHEST_TURN;
 pub use units::{Bitrate, Bytes, ParseQuantityError, Probability};

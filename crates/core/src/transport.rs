@@ -48,10 +48,28 @@ pub trait Transport {
     /// A number that changes when its peer tells that more of what was sent has arrived, whatever order and repetitions make of that above:
     /// packets, as `tcpi_delivered` of Linux. `None` from one that is told of nothing or cannot say.
     fn delivered(&self) -> Option<u64>;
-    /// A message as urgent as samples waits here until a congestion control lets it go, the transport's own or the kernel's, and no newer message will
-    /// replace it. Asked when [`Transport::poll_transmit`] has nothing more to give: meanwhile samples are better kept by the caller, who can
-    /// replace them.
-    fn is_blocked(&self) -> bool;
+    /// What, as urgent as samples, waits here until a congestion control lets it go, the transport's own or the kernel's. Asked when
+    /// [`Transport::poll_transmit`] has nothing more to give.
+    fn waiting(&self) -> Waiting;
+}
+
+/// What waits in a transport that is as urgent as samples, which of it counts first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Waiting {
+    /// Nothing does.
+    #[default]
+    Nothing,
+    /// A sample, whose place the next one of its stream takes: giving that adds nothing to what is sent, and makes it newer.
+    Samples,
+    /// One that no newer message replaces. Meanwhile samples are better kept by the caller, who can replace them.
+    Irreplaceable,
+}
+
+impl Waiting {
+    /// Of a transport whose samples do not take each other's place, or of which this is all that waits.
+    pub fn irreplaceable(does: bool) -> Self {
+        if does { Self::Irreplaceable } else { Self::Nothing }
+    }
 }
 
 /// How urgent, 0 first. An emergency stop is 0, samples are 1 and 2, everything else comes after: a newer message takes the place
@@ -165,7 +183,7 @@ macro_rules! ignores_paths {
 ///         self.inner.send(now, message)
 ///     }
 ///     passes_on!(self, self.inner => handle_input handle_timeout poll_transmit poll_event poll_timeout close);
-///     passes_on!(self, self.inner => add_path remove_path set_origin uses_path round_trip send_rate delivered is_blocked);
+///     passes_on!(self, self.inner => add_path remove_path set_origin uses_path round_trip send_rate delivered waiting);
 /// }
 /// ```
 #[macro_export]
@@ -241,9 +259,9 @@ macro_rules! passes_on {
             $inner.delivered()
         }
     };
-    (@is_blocked $self:ident, $inner:expr) => {
-        fn is_blocked(&$self) -> bool {
-            $inner.is_blocked()
+    (@waiting $self:ident, $inner:expr) => {
+        fn waiting(&$self) -> $crate::Waiting {
+            $inner.waiting()
         }
     };
 }
@@ -256,7 +274,7 @@ macro_rules! dispatch_transport {
         impl $crate::Transport for $any {
             $crate::passes_on!(self, self.whichever_mut() => send handle_input handle_timeout poll_transmit poll_event);
             $crate::passes_on!(self, self.whichever_mut() => close add_path remove_path set_origin);
-            $crate::passes_on!(self, self.whichever() => poll_timeout uses_path round_trip send_rate delivered is_blocked);
+            $crate::passes_on!(self, self.whichever() => poll_timeout uses_path round_trip send_rate delivered waiting);
         }
     };
 }

@@ -2,7 +2,7 @@
 
 use taut_core::{
     Datagram, Deadline, DropCause, Duration, Event, Message, PathId, Priority, Reliability, SendError,
-    StreamId, Time, Transmit, Transport,
+    StreamId, Time, Transmit, Transport, Waiting,
 };
 use taut_wire::omni71::STATE_LEN;
 use taut_wire::session::{Body, DataHeader, Error, Frame, RefusalReason, Role};
@@ -33,7 +33,7 @@ pub(crate) struct Port<T> {
     pub(crate) session: u32,
     pub(crate) traffic: Traffic,
     /// An urgent message waited in the transport when that had last sent what it could, and whether none does any more since this was asked last.
-    is_blocked: bool,
+    waiting: Waiting,
     is_freed: bool,
     spare: Vec<Vec<u8>>,
 }
@@ -139,7 +139,7 @@ impl<T: Transport> Port<T> {
             role,
             session: 0,
             traffic: Traffic::default(),
-            is_blocked: false,
+            waiting: Waiting::Nothing,
             is_freed: false,
             spare: Vec::new(),
         }
@@ -230,8 +230,9 @@ impl<T: Transport> Port<T> {
     pub(crate) fn poll_transmit(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Transmit> {
         let before = buffer.len();
         let Some(transmit) = self.transport.poll_transmit(now, buffer) else {
-            let was_blocked = std::mem::replace(&mut self.is_blocked, self.transport.is_blocked());
-            self.is_freed |= was_blocked && !self.is_blocked;
+            let was_blocked = self.is_blocked();
+            self.waiting = self.transport.waiting();
+            self.is_freed |= was_blocked && !self.is_blocked();
             return None;
         };
         self.traffic.datagrams += 1;
@@ -243,9 +244,14 @@ impl<T: Transport> Port<T> {
         self.transport.poll_timeout()
     }
 
-    /// Did an urgent message wait in the transport, when that had last sent what it could?
+    /// Did an urgent message wait in the transport that no newer one replaces, when that had last sent what it could?
     pub(crate) fn is_blocked(&self) -> bool {
-        self.is_blocked
+        self.waiting == Waiting::Irreplaceable
+    }
+
+    /// What urgent waited there then.
+    pub(crate) fn waiting(&self) -> Waiting {
+        self.waiting
     }
 
     /// Has that gone since this was asked last? Then what waited for it may go.
@@ -255,7 +261,7 @@ impl<T: Transport> Port<T> {
 
     /// Goes on over another transport. Gives the one before back.
     pub(crate) fn replace(&mut self, transport: T) -> T {
-        (self.is_blocked, self.is_freed) = (false, false);
+        (self.waiting, self.is_freed) = (Waiting::Nothing, false);
         std::mem::replace(&mut self.transport, transport)
     }
 

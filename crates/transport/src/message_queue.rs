@@ -76,7 +76,7 @@ impl MessageQueue {
     }
 
     /// Does one as urgent as samples wait that no newer one will replace?
-    pub(crate) fn is_blocked(&self) -> bool {
+    pub(crate) fn has_irreplaceable(&self) -> bool {
         self.messages.iter().any(Message::is_irreplaceable)
     }
 

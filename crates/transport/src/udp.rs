@@ -30,7 +30,7 @@ use std::collections::VecDeque;
 
 use taut_core::{
     Bitrate, Bytes, Datagram, Deadline, DropCause, Duration, Event, Message, PathId, SendError, StreamId,
-    Time, Transmit, Transport,
+    Time, Transmit, Transport, Waiting,
 };
 
 use crate::peer::Peer;
@@ -214,8 +214,8 @@ impl Transport for Udp {
         None
     }
 
-    fn is_blocked(&self) -> bool {
-        false
+    fn waiting(&self) -> Waiting {
+        Waiting::Nothing
     }
 }
 

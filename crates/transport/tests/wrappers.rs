@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use taut_core::{
     Bitrate, Datagram, Deadline, DropCause, Duration, Ecn, Event, Message, Origin, PathId, Reliability, Seed,
-    SendError, Time, Transmit, Transport,
+    SendError, Time, Transmit, Transport, Waiting,
 };
 use taut_transport::entropy::Entropy;
 use taut_transport::etp::Gap;
@@ -83,9 +83,9 @@ impl Transport for Probe {
         Some(7)
     }
 
-    fn is_blocked(&self) -> bool {
-        self.on("is_blocked");
-        true
+    fn waiting(&self) -> Waiting {
+        self.on("waiting");
+        Waiting::Irreplaceable
     }
 }
 
@@ -97,7 +97,7 @@ fn hands_everything_on(mut wrapper: impl Transport, probe: &Probe) {
     assert_eq!(wrapper.round_trip(), Some(MS));
     assert_eq!(wrapper.send_rate(), Some(Bitrate::from_bps(1_000_000)));
     assert_eq!(wrapper.delivered(), Some(7));
-    assert!(wrapper.is_blocked());
+    assert_eq!(wrapper.waiting(), Waiting::Irreplaceable);
     wrapper.set_origin(path, origin);
     wrapper.remove_path(now, path);
     wrapper.handle_input(now, Datagram { path, ecn: Ecn::NotCapable, data: &[], padding: 0 });
@@ -112,7 +112,6 @@ fn hands_everything_on(mut wrapper: impl Transport, probe: &Probe) {
         "delivered",
         "handle_input",
         "handle_timeout",
-        "is_blocked",
         "poll_event",
         "poll_timeout",
         "poll_transmit",
@@ -121,6 +120,7 @@ fn hands_everything_on(mut wrapper: impl Transport, probe: &Probe) {
         "send_rate",
         "set_origin",
         "uses_path",
+        "waiting",
     ];
     assert_eq!(called.into_iter().collect::<Vec<_>>(), all);
 }

@@ -10,7 +10,7 @@ use taut_agent::{
 };
 use taut_core::{
     Bitrate, Datagram, Deadline, Duration, Ecn, Event, Message, Origin, PathId, Seed, SendError, Time,
-    Transmit, Transport,
+    Transmit, Transport, Waiting,
 };
 use taut_session::motion::Motion;
 use taut_session::{ChannelId, OperatorConfig, RobotConfig, State, StopCause};
@@ -86,8 +86,8 @@ impl Transport for Line {
         self.udp.delivered()
     }
 
-    fn is_blocked(&self) -> bool {
-        self.udp.is_blocked()
+    fn waiting(&self) -> Waiting {
+        self.udp.waiting()
     }
 }
 

@@ -5,7 +5,7 @@ use std::fmt;
 use taut_agent::{Conversation, Refused, Trouble};
 use taut_core::{
     Bitrate, Datagram, Deadline, Duration, Event, Message, PathId, SendError, Time, Transmit, Transport,
-    dispatch_transport,
+    Waiting, dispatch_transport,
 };
 use taut_transport::mtip::ChoiceReport;
 use taut_transport::security::Sealed;
@@ -178,8 +178,8 @@ impl Transport for Absent {
         None
     }
 
-    fn is_blocked(&self) -> bool {
-        false
+    fn waiting(&self) -> Waiting {
+        Waiting::Nothing
     }
 }
 

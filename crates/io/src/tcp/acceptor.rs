@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use taut_core::{
     Bitrate, Datagram, Deadline, DropCause, Duration, Event, LeakyBucket, Message, PathId, SendError, Time,
-    Transmit, Transport, earliest,
+    Transmit, Transport, Waiting, earliest,
 };
 use taut_transport::security::{Reception, Sealed};
 use taut_transport::stranger::{ShownKey, is_remembered};
@@ -319,8 +319,8 @@ impl Transport for Acceptor {
         self.served.as_ref()?.delivered()
     }
 
-    fn is_blocked(&self) -> bool {
-        self.served.as_ref().is_some_and(Transport::is_blocked)
+    fn waiting(&self) -> Waiting {
+        self.served.as_ref().map_or(Waiting::Nothing, Transport::waiting)
     }
 }
 

@@ -48,7 +48,7 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use taut_core::{
     Bitrate, Datagram, Deadline, DropCause, Duration, Event, Message, PathId, Priority, SendError, Time,
-    Transmit, Transport,
+    Transmit, Transport, Waiting,
 };
 use taut_transport::tcp::Deframer;
 
@@ -493,8 +493,8 @@ impl Transport for KernelTcp {
         self.known().map(|known| known.delivered)
     }
 
-    fn is_blocked(&self) -> bool {
-        self.outbox.urgency().is_some_and(Priority::is_sample_or_above)
+    fn waiting(&self) -> Waiting {
+        Waiting::irreplaceable(self.outbox.urgency().is_some_and(Priority::is_sample_or_above))
     }
 
     fn close(&mut self, now: Time) {

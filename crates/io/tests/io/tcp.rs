@@ -5,7 +5,9 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration as StdDuration;
 
-use taut_core::{Bytes, DropCause, Duration, Event, Message, Priority, Reliability, Time, Transport};
+use taut_core::{
+    Bytes, DropCause, Duration, Event, Message, Priority, Reliability, Time, Transport, Waiting,
+};
 use taut_io::tcp::{Bulk, BulkConfig, KernelTcp, KernelTcpConfig};
 use taut_io::{Driver, DriverConfig, MachineId, Plain};
 
@@ -26,13 +28,16 @@ fn what_the_kernel_cannot_send_waits_here_and_an_emergency_does_not() {
         turn(&mut client);
     }
     let sent = client.stats().bytes_sent;
-    assert!(client.is_blocked() && client.stats().blocked > 0 && sent < 300_000, "{sent}");
+    assert!(
+        (client.waiting() == Waiting::Irreplaceable) && client.stats().blocked > 0 && sent < 300_000,
+        "{sent}"
+    );
     let stop = Message { priority: Priority(0), ..reliable(10_000, 60) };
     client.send(Time::ZERO, stop).unwrap();
     turn(&mut client);
     let with_it = client.stats().bytes_sent - sent;
     assert!((64..20_000).contains(&with_it), "{with_it}");
-    assert!(client.is_blocked());
+    assert_eq!(client.waiting(), Waiting::Irreplaceable);
 }
 
 struct Ends {

@@ -93,7 +93,7 @@ impl Transport for Counted {
     }
     passes_on!(self, self.whichever_mut() => handle_input handle_timeout poll_transmit poll_event close);
     passes_on!(self, self.whichever_mut() => add_path remove_path set_origin);
-    passes_on!(self, self.whichever() => poll_timeout uses_path round_trip send_rate delivered is_blocked);
+    passes_on!(self, self.whichever() => poll_timeout uses_path round_trip send_rate delivered waiting);
 }
 
 /// As on sockets, but that nobody else asks for the robot.

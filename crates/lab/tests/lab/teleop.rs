@@ -107,6 +107,23 @@ fn every_transport_carries_a_session_whose_books_close() {
     }
 }
 
+/// DCCP's rate lets one go in some ten milliseconds here, and acknowledgements are as seldom, which is silence to the window: the state that waits is
+/// replaced all the same.
+#[test]
+fn states_over_dccp_are_as_new_with_the_window_as_without() {
+    for (variant, scenario) in shipped("teleop/mobile.toml") {
+        if !variant.starts_with("lossy, DCCP") || !variant.ends_with(", window") {
+            continue;
+        }
+        let scenario = scenario.with(&["duration=20s".parse().unwrap()]).unwrap();
+        let result = done(&variant, &scenario);
+        for stream in ["forward haptic", "backward haptic"] {
+            let delay = medium(&result, stream).delay_ms.as_ref().unwrap();
+            assert!(delay.min > 35.0 && delay.p99 < 41.0, "{variant}: {stream}: {delay:?}");
+        }
+    }
+}
+
 /// States, feedback, and the acknowledgements of both; under Noise, IP and UDP counted.
 #[test]
 fn a_kilohertz_both_ways_takes_less_than_two_and_a_half_megabits() {

@@ -2,7 +2,7 @@
 
 use taut_core::{
     Bitrate, Datagram, Deadline, Duration, Event, Message, Origin, PathId, Seed, SendError, Time, Transmit,
-    Transport,
+    Transport, Waiting,
 };
 use taut_transport::dccp::{Ccid, Dccp, DccpConfig};
 use taut_transport::entropy::Entropy;
@@ -197,7 +197,7 @@ impl Transport for Carrier {
         self.0.delivered()
     }
 
-    fn is_blocked(&self) -> bool {
-        self.0.is_blocked()
+    fn waiting(&self) -> Waiting {
+        self.0.waiting()
     }
 }

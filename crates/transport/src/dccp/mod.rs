@@ -75,7 +75,7 @@ use std::collections::VecDeque;
 
 use taut_core::{
     Bitrate, Bytes, Datagram, Deadline, DropCause, Duration, Event, Message, PathId, Rng, SendError, Time,
-    Transmit, Transport, earliest,
+    Transmit, Transport, Waiting, earliest,
 };
 use taut_wire::dccp::{ResetCode, Seq, View, feature};
 
@@ -426,8 +426,8 @@ impl Transport for Dccp {
         None
     }
 
-    fn is_blocked(&self) -> bool {
-        false
+    fn waiting(&self) -> Waiting {
+        self.queue.waiting()
     }
 
     fn poll_timeout(&self) -> Option<Deadline> {

@@ -1,6 +1,8 @@
 //! The gap over another transport.
 
-use taut_core::{Deadline, Duration, Event, Message, SendError, Time, Transport, earliest, passes_on};
+use taut_core::{
+    Deadline, Duration, Event, Message, SendError, Time, Transport, Waiting, earliest, passes_on,
+};
 
 use super::config::{ConfigError, MAX_GAP};
 use super::gate::{Gate, GateConfig, Sampling};
@@ -100,5 +102,9 @@ impl<T: Transport> Transport for Gap<T> {
     }
 
     // The round trip, too: what waits for the gap waits at this end, not in the network.
-    passes_on!(self, self.inner => handle_input poll_transmit add_path remove_path set_origin uses_path round_trip send_rate delivered is_blocked);
+    passes_on!(self, self.inner => handle_input poll_transmit add_path remove_path set_origin uses_path round_trip send_rate delivered);
+
+    fn waiting(&self) -> Waiting {
+        self.gate.waiting().max(self.inner.waiting())
+    }
 }

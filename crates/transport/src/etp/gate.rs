@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use taut_core::{
-    Bytes, Deadline, DropCause, Duration, Event, Message, Priority, Reliability, SendError, Time,
+    Bytes, Deadline, DropCause, Duration, Event, Message, Priority, Reliability, SendError, Time, Waiting,
 };
 
 /// How often the rates are reported.
@@ -153,6 +153,12 @@ impl Gate {
 
     fn opens(&self, gap: Duration) -> Time {
         self.last.map_or(Time::ZERO, |last| last + gap - self.config.tolerance)
+    }
+
+    /// Samples that are packed take nobody's place as long as there is room.
+    pub(super) fn waiting(&self) -> Waiting {
+        let replaceable = self.config.pack.is_none() && self.waiting.iter().any(Message::is_sample);
+        if replaceable { Waiting::Samples } else { Waiting::Nothing }
     }
 
     fn supersede(&mut self, newer: &Message) {

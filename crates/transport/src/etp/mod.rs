@@ -60,7 +60,7 @@ use std::collections::VecDeque;
 
 use taut_core::{
     Bitrate, Bytes, Datagram, Deadline, DropCause, Duration, Event, Message, PathId, SendError, StreamId,
-    Time, Transmit, Transport, earliest,
+    Time, Transmit, Transport, Waiting, earliest,
 };
 use taut_wire::etp::{
     DATA_HEADER_LEN, Data, Feedback, GAP_UNIT_NS, MESSAGE_HEADER_LEN, Packet, emit_message,
@@ -376,8 +376,8 @@ impl Transport for Etp {
         None
     }
 
-    fn is_blocked(&self) -> bool {
-        false
+    fn waiting(&self) -> Waiting {
+        self.gate.waiting()
     }
 }
 

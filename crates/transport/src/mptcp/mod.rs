@@ -45,7 +45,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use taut_core::{
     Bitrate, Bytes, Datagram, Deadline, DropCause, Duration, Event, Message, Origin, PathId, Rng, SendError,
-    Time, Transmit, Transport, earliest,
+    Time, Transmit, Transport, Waiting, earliest,
 };
 
 pub use scheduler::Scheduler;
@@ -636,10 +636,10 @@ impl Transport for Mptcp {
         self.subflows.iter().map(|subflow| subflow.tcp.delivered()).sum()
     }
 
-    fn is_blocked(&self) -> bool {
+    fn waiting(&self) -> Waiting {
         // What Linux's scheduler takes beyond a window waits in a subflow.
-        let (mut waiting, mut subflows) = (self.waiting.iter(), self.subflows.iter());
-        waiting.any(|message| message.priority.is_sample_or_above())
-            || subflows.any(|subflow| subflow.tcp.is_blocked())
+        let own = self.waiting.iter().any(|message| message.priority.is_sample_or_above());
+        let subflows = self.subflows.iter().map(|subflow| subflow.tcp.waiting());
+        subflows.chain([Waiting::irreplaceable(own)]).max().unwrap_or_default()
     }
 }

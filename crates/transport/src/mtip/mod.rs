@@ -73,7 +73,7 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use taut_core::{
     Bitrate, Bytes, Choice, ClockEstimate, ClockEstimator, Datagram, Deadline, DropCause, Duration, Ecn,
-    Event, Message, Origin, PathId, Reliability, SendError, Time, Transmit, Transport,
+    Event, Message, Origin, PathId, Reliability, SendError, Time, Transmit, Transport, Waiting,
 };
 
 use taut_wire::mtip::Echo;
@@ -485,7 +485,7 @@ impl Transport for Mtip {
         None
     }
 
-    fn is_blocked(&self) -> bool {
-        false
+    fn waiting(&self) -> Waiting {
+        Waiting::Nothing
     }
 }

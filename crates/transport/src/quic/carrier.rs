@@ -106,8 +106,8 @@ impl<C: Connection> Carrier<C> {
     }
 
     /// Does one as urgent as samples wait that no newer one will replace? What QUIC took waits in its own buffer, of which it does not tell.
-    pub(super) fn is_blocked(&self) -> bool {
-        self.outgoing.is_blocked()
+    pub(super) fn has_irreplaceable(&self) -> bool {
+        self.outgoing.has_irreplaceable()
     }
 
     /// What messages are held to.

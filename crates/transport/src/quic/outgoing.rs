@@ -108,7 +108,7 @@ impl Outgoing {
     }
 
     /// Does one as urgent as samples wait that no newer one will replace?
-    pub(super) fn is_blocked(&self) -> bool {
+    pub(super) fn has_irreplaceable(&self) -> bool {
         self.streams.values().filter_map(VecDeque::front).any(|(_, message)| message.is_irreplaceable())
     }
 

@@ -3,7 +3,7 @@
 use bytes::BytesMut;
 use taut_core::{
     Bitrate, Bytes, Datagram, Deadline, DropCause, Duration, Event, Message, Origin, PathId, Reliability,
-    SendError, Time, Transmit, Transport,
+    SendError, Time, Transmit, Transport, Waiting,
 };
 
 use super::carrier::Stage;
@@ -191,8 +191,8 @@ impl<L: Library> Transport for Conversation<L> {
         self.open().map(|_| self.observed.counted.acks)
     }
 
-    fn is_blocked(&self) -> bool {
-        self.carrier.is_blocked()
+    fn waiting(&self) -> Waiting {
+        Waiting::irreplaceable(self.carrier.has_irreplaceable())
     }
 
     fn close(&mut self, now: Time) {

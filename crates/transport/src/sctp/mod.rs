@@ -76,7 +76,7 @@ use std::fmt;
 use dcsctp::api::{ErrorKind, SendOptions, SocketEvent};
 use taut_core::{
     Bitrate, Bytes, Datagram, Deadline, DropCause, Duration, Ecn, Event, Message, PathId, Priority,
-    Reliability, SendError, StreamId, Time, Transmit, Transport, earliest,
+    Reliability, SendError, StreamId, Time, Transmit, Transport, Waiting, earliest,
 };
 
 use crate::entropy::Entropy;
@@ -556,8 +556,8 @@ impl Transport for Sctp {
         Some(self.repeats.delivered())
     }
 
-    fn is_blocked(&self) -> bool {
-        self.unsent_irreplaceable > 0 || self.waiting.is_blocked()
+    fn waiting(&self) -> Waiting {
+        Waiting::irreplaceable(self.unsent_irreplaceable > 0 || self.waiting.has_irreplaceable())
     }
 
     /// Sends what is reliable, then SHUTDOWN; closed when the peer agreed, or after a few

@@ -525,7 +525,7 @@ impl<T: Transport> Transport for Sealed<T> {
         self.end();
     }
 
-    passes_on!(self, self.inner => round_trip send_rate delivered is_blocked add_path remove_path set_origin uses_path);
+    passes_on!(self, self.inner => round_trip send_rate delivered waiting add_path remove_path set_origin uses_path);
 }
 
 impl<T> fmt::Debug for Sealed<T> {

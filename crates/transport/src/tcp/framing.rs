@@ -102,7 +102,7 @@ impl Source {
     }
 
     /// Does a message as urgent as samples wait, and is not in the stream yet?
-    pub(super) fn is_blocked(&self) -> bool {
+    pub(super) fn has_urgent(&self) -> bool {
         match self {
             Self::Messages(outbox) => {
                 outbox.waiting.iter().any(|offered| offered.message.priority.is_sample_or_above())

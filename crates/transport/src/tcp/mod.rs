@@ -64,7 +64,7 @@ use std::collections::VecDeque;
 
 use taut_core::{
     Bitrate, Bytes, Datagram, Deadline, DropCause, Duration, Event, Message, PathId, Rng, SendError, Time,
-    Transmit, Transport, earliest, nearest,
+    Transmit, Transport, Waiting, earliest, nearest,
 };
 use taut_wire::tcp::{Flags, Options, Repr, Timestamps};
 
@@ -492,8 +492,8 @@ impl Transport for Tcp {
         Some(self.sender.flight.delivered())
     }
 
-    fn is_blocked(&self) -> bool {
-        self.sender.source.is_blocked()
+    fn waiting(&self) -> Waiting {
+        Waiting::irreplaceable(self.sender.source.has_urgent())
     }
 
     fn poll_timeout(&self) -> Option<Deadline> {

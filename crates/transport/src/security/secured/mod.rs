@@ -457,7 +457,7 @@ impl<T: Transport> Transport for Secured<T> {
         }
     }
 
-    passes_on!(self, self.inner => round_trip send_rate delivered is_blocked);
+    passes_on!(self, self.inner => round_trip send_rate delivered waiting);
 
     /// With [`SecurityConfig::multipath`], at the operator's end; a robot's paths are the operator's.
     fn add_path(&mut self, now: Time, path: PathId) -> bool {
