@@ -1,6 +1,5 @@
 /* A robot of one axis that follows its set points. Build: cc -O2 -o device device.c
- * Try: taut robot --listen 0.0.0.0:4433 --trust taut:OPERATOR… --robot exec:./device --position-limit=-1,0,0,1,0,0 \
- *          --velocity-limit 0.5 --force-limit 20
+ * Try: taut robot --listen 0.0.0.0:4433 --trust taut:OPERATOR… --robot exec:./device
  * The layouts are those of docs/devices.md, for a little-endian machine; the compiler puts no gaps into them. */
 #define _GNU_SOURCE
 #include <poll.h>
@@ -10,13 +9,14 @@
 #include <sys/socket.h>
 #include <time.h>
 
-enum { ENABLE = 4, APPLY = 5, STOP = 7, DEVICE = 65, MEASURED = 66, STOPPED = 68 };
+enum { LIMITS = 3, ENABLE = 4, APPLY = 5, STOP = 7, DEVICE = 65, MEASURED = 66, STOPPED = 68 };
 enum { LEASE = 1, LIMITS_FORCE = 2 }; /* of DEVICE; a real arm says REAL, 4, too */
 
 struct header { uint8_t kind, what, channel, flags; uint32_t number; };
 struct state { uint8_t flags, zero; uint16_t gripper; float position[3], wxyz[4], velocity[3], force[3]; };
 struct apply { struct header header; uint64_t until_ns; struct state state; };
 struct measured { struct header header; float controller_force[3]; struct state state; };
+struct limits { struct header header; float least[3], largest[3], speed, force; };
 struct device { struct header header; float stiffness; char name[8]; };
 struct stopped { struct header header; char why[4]; };
 
@@ -33,6 +33,8 @@ int main(void) {
     float position = 0, target = 0;
     uint64_t until_ns = 0; /* when it stops by itself; 0: it stands */
     int enabled = 0;
+    struct limits own = {{LIMITS, 0, 0, 0, 0}, {-1, 0, 0}, {1, 0, 0}, 0.5f, 20}; /* m, m/s, N; `taut robot` may set tighter ones */
+    send(fd, &own, sizeof own, MSG_NOSIGNAL);
     struct device hello = {{DEVICE, 0, 0, LEASE | LIMITS_FORCE, 1}, 0, "one axis"};
     send(fd, &hello, sizeof hello, MSG_NOSIGNAL);
     for (;;) {

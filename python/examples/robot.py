@@ -1,5 +1,6 @@
 """An arm that is at once where it is told to be: robot.py ADDRESS OPERATOR_FINGERPRINT"""
 
+import contextlib
 import sys
 import taut
 
@@ -22,4 +23,5 @@ with taut.Robot(
     sys.argv[1], identity="robot.key", trust=sys.argv[2], limits=limits, device=Arm(), keeps_stops_in="robot.stops"
 ) as robot:
     print("fingerprint", robot.fingerprint, "listens on", robot.address)
-    robot.wait()
+    with contextlib.suppress(KeyboardInterrupt):
+        robot.wait()

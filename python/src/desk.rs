@@ -71,8 +71,9 @@ pub(crate) struct Desk<M> {
     measured: Option<(M, Duration)>,
     /// Causes that `stop` was not called with yet.
     stops: Vec<StopCause>,
-    /// Causes that `stop` returned of, without an exception, since it was told to move: it stands.
-    told: Vec<StopCause>,
+    /// `stop` returned without an exception from the word that the session's host ends, and nothing was to move since: the same word again, from
+    /// each of those that stop at the end, says nothing new. What else stops it is told every time.
+    told_end: bool,
     stopped: u64,
     /// `stop` is being called with this, and it was told to move meanwhile or not.
     stopping: Option<(StopCause, bool)>,
@@ -94,7 +95,7 @@ impl<M> Default for Desk<M> {
             wants_measure: false,
             measured: None,
             stops: Vec::new(),
-            told: Vec::new(),
+            told_end: false,
             stopped: 0,
             stopping: None,
             failure: None,
@@ -153,7 +154,8 @@ impl<M: Clone> Desk<M> {
     pub(crate) fn stop(&mut self, cause: StopCause) {
         self.stopped += 1;
         self.target = None;
-        if !self.stops.contains(&cause) && !self.told.contains(&cause) {
+        let is_known = cause == StopCause::Host && self.told_end;
+        if !self.stops.contains(&cause) && !is_known {
             self.stops.push(cause);
         }
     }
@@ -185,7 +187,7 @@ impl<M: Clone> Desk<M> {
         let target = self.target.take().filter(|target| target.until > now);
         self.applying = target.as_ref().map(|target| target.until);
         if let Some(target) = &target {
-            self.told.clear();
+            self.told_end = false;
             self.stopping.iter_mut().for_each(|(_, moved)| *moved = true);
             self.waits.count(now.saturating_sub(target.came));
         }
@@ -197,7 +199,7 @@ impl<M: Clone> Desk<M> {
     pub(crate) fn applied(&mut self, work: &Work<M>) {
         self.applying = None;
         if self.stopped != work.stopped {
-            self.told.clear();
+            self.told_end = false;
             self.stop(StopCause::Host);
         }
     }
@@ -238,7 +240,7 @@ impl<M: Clone> Desk<M> {
         let told = self.stopping.take();
         match (failed, told) {
             (Some(why), _) => _ = self.broken.get_or_insert(why),
-            (None, Some((cause, false))) => self.told.push(cause),
+            (None, Some((StopCause::Host, false))) => self.told_end = true,
             _ => {}
         }
     }
@@ -365,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_is_not_told_of_the_same_stop_again_until_it_was_told_to_move() {
+    fn what_stands_is_not_told_of_the_end_again_until_it_was_told_to_move_and_of_all_else_is() {
         let mut desk = Desk::<State>::default();
         let told = |desk: &mut Desk<State>, cause| {
             desk.stop(cause);
@@ -375,17 +377,21 @@ mod tests {
         };
         assert_eq!(told(&mut desk, StopCause::Host), Some(StopCause::Host));
         assert_eq!(told(&mut desk, StopCause::Host), None);
-        assert_eq!(told(&mut desk, StopCause::Device), Some(StopCause::Device));
+        for cause in [StopCause::Watchdog, StopCause::Emergency, StopCause::Device] {
+            assert_eq!([told(&mut desk, cause), told(&mut desk, cause)], [Some(cause); 2]);
+        }
         desk.apply(ms(0), at(1.0), ms(100)).unwrap();
         assert!(desk.take(ms(1)).unwrap().apply.is_some());
         assert_eq!(told(&mut desk, StopCause::Host), Some(StopCause::Host));
         // It moves while `stop` is called: that was not the last word.
-        desk.stop(StopCause::Watchdog);
-        assert_eq!(desk.take_stop(), Some(StopCause::Watchdog));
+        desk.apply(ms(1), at(1.0), ms(100)).unwrap();
+        assert!(desk.take(ms(2)).unwrap().apply.is_some());
+        desk.stop(StopCause::Host);
+        assert_eq!(desk.take_stop(), Some(StopCause::Host));
         desk.apply(ms(2), at(1.0), ms(100)).unwrap();
         assert!(desk.take(ms(3)).unwrap().apply.is_some());
         desk.told_stop(None);
-        assert_eq!(told(&mut desk, StopCause::Watchdog), Some(StopCause::Watchdog));
+        assert_eq!(told(&mut desk, StopCause::Host), Some(StopCause::Host));
         // And one that failed is tried again.
         desk.apply(ms(4), at(1.0), ms(100)).unwrap();
         assert!(desk.take(ms(5)).unwrap().apply.is_some());

@@ -239,7 +239,8 @@ fn tell_stops<M: PyMotion>(front: &Front<M>, object: &Py<PyAny>) {
                 why
             })
         });
-        front.lock().told_stop(called.flatten());
+        // Without an interpreter it was not told.
+        front.lock().told_stop(called.unwrap_or_else(|| Some("the interpreter has ended".to_owned())));
         front.stops.notify_all();
     }
 }

@@ -65,7 +65,7 @@ pub(crate) struct Arguments {
     raw: bool,
     /// What moves: a simulated robot that touches nothing, foam, a spring or a wall, sim[:free|foam|spring|wall]; an SO-101,
     /// so101:PORT, whose joints and their limits --channels has; or a device that is a program, exec:PROGRAM ARGUMENTS or
-    /// python:MODULE:CLASS, which needs --position-limit, --velocity-limit and --force-limit unless it says its own
+    /// python:MODULE:CLASS, which needs --position-limit, --velocity-limit and --force-limit where it has no limits of its own
     #[arg(long, default_value = "sim", value_name = "ROBOT")]
     robot: Moved,
     /// Stop so long after the last state that was applied was made; what it takes on its way counts
@@ -236,22 +236,22 @@ const COMMANDS: [(&str, Word<RobotCommand>); 7] = [
 ];
 
 impl Arguments {
-    /// Of the arguments, and where they say none of the `device`.
+    /// Of the arguments, and of what the `device` keeps to.
     fn motion_limits(&self, device: DeviceLimits) -> Result<MotionLimits, String> {
         let mut limits = MotionLimits::new().rate(self.rate_limit);
-        if let [a, b, c, d, e, f] = self.position_limit[..] {
-            limits = limits.position([a, b, c], [d, e, f]);
-        } else if let Some([least, largest]) = device.position {
+        if let Some([least, largest]) = device.position {
             limits = limits.position(least, largest);
+        } else if let [a, b, c, d, e, f] = self.position_limit[..] {
+            limits = limits.position([a, b, c], [d, e, f]);
         }
         if !matches!(self.position_limit.len(), 0 | 6)
             || self.position_limit.iter().any(|limit| limit.is_nan())
         {
             return Err("--position-limit is six numbers, separated by commas: x,y,z,x,y,z".into());
         }
-        limits = self.velocity_limit.or(device.velocity).map_or(limits, |limit| limits.velocity(limit));
+        limits = device.velocity.or(self.velocity_limit).map_or(limits, |limit| limits.velocity(limit));
         limits = self.acceleration_limit.map_or(limits, |limit| limits.acceleration(limit));
-        limits = self.force_limit.or(device.force).map_or(limits, |limit| limits.force(limit));
+        limits = device.force.or(self.force_limit).map_or(limits, |limit| limits.force(limit));
         limits = self.angular_velocity_limit.map_or(limits, |limit| limits.angular_velocity(limit));
         limits = self.torque_limit.map_or(limits, |limit| limits.torque(limit));
         limits = self.step_limit.map_or(limits, |limit| limits.step(limit));
@@ -305,6 +305,17 @@ impl Arguments {
         self.robot.check(&self.device_channels()?)?;
         if self.robot.is_simulated_here() {
             return Ok(());
+        }
+        let limits = self.device_limits();
+        let endless = [
+            ("--position-limit", !self.position_limit.is_empty() && limits.position.is_none()),
+            ("--velocity-limit", self.velocity_limit.is_some() && limits.velocity.is_none()),
+            ("--force-limit", self.force_limit.is_some() && limits.force.is_none()),
+        ];
+        if let Some((name, _)) = endless.iter().find(|(_, endless)| *endless) {
+            return Err(format!(
+                "{name}: without end it limits nothing; what is not simulated here needs numbers"
+            ));
         }
         let turn_limits = self.angular_velocity_limit.zip(self.torque_limit);
         if self.law.turns() && turn_limits.is_none() {
@@ -418,7 +429,7 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
     let record = arguments.kept()?;
     let latch = record.latch();
     let recorded = arguments.record.start(clock, &channels, arguments.json, arguments.about_session())?;
-    // An arm may hold itself from here on: what can be wrong without it was found before.
+    // An arm may hold itself from here on: what can be wrong without it was found before, all but limits, of which it may have its own.
     let ready = arguments.ready(seen).inspect_err(|_| recorded.finish())?;
     if let Some(warning) = ready.warning() {
         crate::say(&warning);

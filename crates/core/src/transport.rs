@@ -59,7 +59,8 @@ pub enum Waiting {
     /// Nothing does.
     #[default]
     Nothing,
-    /// A sample, whose place the next one of its stream takes: giving that adds nothing to what is sent, and makes it newer.
+    /// Samples, until a rate of the transport's own lets the next one go: newer ones take their places, and what is given meanwhile is not in the
+    /// network.
     Samples,
     /// One that no newer message replaces. Meanwhile samples are better kept by the caller, who can replace them.
     Irreplaceable,

@@ -32,7 +32,7 @@ pub(crate) struct Port<T> {
     /// Of this session; 0 before there is one.
     pub(crate) session: u32,
     pub(crate) traffic: Traffic,
-    /// An urgent message waited in the transport when that had last sent what it could, and whether none does any more since this was asked last.
+    /// What waited in the transport when that had last sent what it could, and whether what is irreplaceable went since this was asked last.
     waiting: Waiting,
     is_freed: bool,
     spare: Vec<Vec<u8>>,
@@ -249,7 +249,7 @@ impl<T: Transport> Port<T> {
         self.waiting == Waiting::Irreplaceable
     }
 
-    /// What urgent waited there then.
+    /// What waited there then, as urgent as samples.
     pub(crate) fn waiting(&self) -> Waiting {
         self.waiting
     }

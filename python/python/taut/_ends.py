@@ -157,13 +157,8 @@ class Robot(_End):
         self._inner.release()
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Waits until it has ended; false when the time is over, or, where there is none, at Ctrl-C."""
-        try:
-            return self._inner.wait(timeout)
-        except KeyboardInterrupt:
-            if timeout is not None:
-                raise
-            return False
+        """Waits until it has ended; false when the time is over."""
+        return self._inner.wait(timeout)
 
 
 class Operator(_End):

@@ -13,7 +13,7 @@ A robot's class has three methods:
 An exception in any of them is a stop, and ends the program; so do SIGTERM, SIGHUP and SIGABRT. What else it may have: ``enable()``, ``limit(limits)``, ``drive(channel, motion, lease)``
 for channels of motion, ``declared(channels)``, which is told all of them at the beginning, ``motions()`` and ``messages()`` that give what there is for channels, ``receive(channel, payload, age)``, and in its class
 ``name``, ``stiffness`` (N/m), ``period`` (0.001 s), ``real`` (``True``: it can hurt somebody) and ``limits_force``, which is to be ``True``: its
-controller keeps the limit of force that ``limit`` is told. ``limits``, a :class:`Limits`, are its own, which hold where ``taut robot`` is given none. One with ``drive`` and without ``apply`` is moved by channels alone, and needs none.
+controller keeps the limit of force that ``limit`` is told. ``limits``, a :class:`Limits`, are its own: of these and of those that ``taut robot`` is given the tighter hold. One with ``drive`` and without ``apply`` is moved by channels alone, and needs none.
 
 An input's class has ``sample()``, a :class:`State`, or ``None`` where it read nothing new; and it may have ``feel(state)``, ``lost()``, ``resumed()``, ``buttons()``
 that gives ``"stop"``, ``"reset"`` and ``"resume"`` as they are pressed, ``motions()``, ``messages()`` and ``receive(channel, payload, age)``.
@@ -116,10 +116,12 @@ class _Device:
         flags = 1 | 2 * bool(getattr(made, "limits_force", False)) | 4 * bool(getattr(made, "real", True)) | 8 * (stiffness is not None)
         flags |= 16 * (hasattr(made, "drive") and not hasattr(made, "apply"))
         name = str(getattr(made, "name", type(made).__name__)).encode()
-        own = getattr(made, "limits", None)
+        own = getattr(made, "limits", None) if hasattr(made, "apply") else None
+        if own is not None and not isinstance(own, Limits):
+            raise SystemExit(f"`limits` of {type(made).__name__} is to be a taut.device.Limits, not {own!r}")
         if own is not None:
             none = float("nan")
-            box = own.position or ((none,) * 3,) * 2
+            box = ((none,) * 3,) * 2 if own.position is None else own.position
             rest = (none if limit is None else limit for limit in (*box[0], *box[1], own.velocity, own.force))
             self.say(LIMITS, rest=struct.pack("<8f", *rest), wait=True)
         self.say(DEVICE, flags=flags, number=VERSION, rest=struct.pack("<f", stiffness or 0.0) + name, wait=True)

@@ -165,7 +165,7 @@ impl Moved {
             && !ready.device.limit_force(newtons)
         {
             return Err(format!(
-                "the controller of `{}` cannot keep to --force-limit {newtons}: a position out of reach would make it press \
+                "the controller of `{}` cannot keep to a limit of {newtons} N: a position out of reach would make it press \
                  with all that it has",
                 ready.name
             ));
@@ -212,7 +212,7 @@ fn all_there(limits: &DeviceLimits) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "a device that is not simulated here does not move without limits: {} missing, and it says none of its own",
+        "a device that is not simulated here does not move without limits: {} missing, and it says no such of its own",
         match &missing[..] {
             [one] => format!("{one} is"),
             many => format!("{} are", many.join(", ")),

@@ -39,7 +39,7 @@ pub enum Frame {
     },
     /// To it: a channel of the session.
     Channel(ChannelInfo),
-    /// To a robot: what it must not exceed. From one, before [`Device`](Frame::Device): its own, where nobody sets others.
+    /// To a robot: what it must not exceed. From one, before [`Device`](Frame::Device): its own.
     Limits(DeviceLimits),
     /// To a robot: set points follow.
     Enable,
@@ -149,27 +149,39 @@ pub struct DeviceLimits {
 }
 
 impl DeviceLimits {
-    /// These, and where one is missing, that of `others`.
-    pub fn or(self, others: Self) -> Self {
-        Self {
-            position: self.position.or(others.position),
-            velocity: self.velocity.or(others.velocity),
-            force: self.force.or(others.force),
-        }
+    /// What keeps to these and to `others`. `None`: no position is in both boxes.
+    pub fn and(self, others: Self) -> Option<Self> {
+        let least = |one: Option<f32>, other: Option<f32>| one.into_iter().chain(other).reduce(f32::min);
+        let position = match (self.position, others.position) {
+            (Some([low, high]), Some([other_low, other_high])) => Some([
+                std::array::from_fn(|axis| f32::max(low[axis], other_low[axis])),
+                std::array::from_fn(|axis| f32::min(high[axis], other_high[axis])),
+            ]),
+            (one, other) => one.or(other),
+        };
+        let is_empty = position.is_some_and(|corners| !is_box(&corners));
+        let velocity = least(self.velocity, others.velocity);
+        (!is_empty).then_some(Self { position, velocity, force: least(self.force, others.force) })
     }
 
-    /// What is no limit: a box that is inside out, what is below 0 or not finite.
+    /// # Errors
+    /// They are no limits.
     pub(super) fn check(&self) -> Result<(), String> {
-        let is_box = |[least, largest]: &[[f32; 3]; 2]| {
-            least
-                .iter()
-                .zip(largest)
-                .all(|(least, largest)| least.is_finite() && largest.is_finite() && least <= largest)
-        };
         let is_amount = |limit: &f32| limit.is_finite() && *limit >= 0.0;
-        let are = self.position.iter().all(is_box) && self.velocity.iter().chain(&self.force).all(is_amount);
-        if are { Ok(()) } else { Err(format!("its own limits are none: {self:?}")) }
+        if !self.position.iter().all(is_box) {
+            return Err("of its own limits the box has no least and largest corner".to_owned());
+        }
+        if !self.velocity.iter().chain(&self.force).all(is_amount) {
+            return Err("its own limits of velocity and force are not numbers from 0 on".to_owned());
+        }
+        Ok(())
     }
+}
+
+/// Two corners, the least first.
+fn is_box([least, largest]: &[[f32; 3]; 2]) -> bool {
+    let are = |(least, largest): (&f32, &f32)| least.is_finite() && largest.is_finite() && least <= largest;
+    least.iter().zip(largest).all(are)
 }
 
 /// A channel, as a device knows it.

@@ -44,6 +44,9 @@ pub enum ProcessError {
         "the device said no hello within 10 s: does it write to the descriptor that TAUT_DEVICE_FD names?"
     )]
     NoHello,
+    /// No position is within its own limits and within those that it was to have.
+    #[error("no position is within the box of --position-limit and within the device's own")]
+    Apart,
     /// It ended, or wrote something else.
     #[error("the device did not begin with a hello: {0}")]
     Failed(DeviceFailure),
@@ -70,8 +73,8 @@ struct Talk {
 }
 
 impl ProcessDevice {
-    /// Starts `words`, a program and its arguments, waits until it has said what it is, and tells it its limits: its own where
-    /// `limits` lacks one. Its frames know `channels` by
+    /// Starts `words`, a program and its arguments, waits until it has said what it is, and tells it its limits: `limits` and
+    /// its own, the tighter of both. Its frames know `channels` by
     /// their places: all that the robot declared, in that order.
     ///
     /// # Errors
@@ -105,7 +108,7 @@ impl ProcessDevice {
             }
         };
         // A device may take its time until it reads; from now on it does not.
-        let limits = limits.or(own);
+        let limits = limits.and(own).ok_or(ProcessError::Apart)?;
         program.tell(|talk| talk.orders.limit(limits));
         Ok(Self { program, info, limits })
     }

@@ -129,6 +129,14 @@ impl Controller {
         }
     }
 
+    /// Do samples wait in the transport, for a rate of its own, or did they when it had last sent what it could?
+    #[inline]
+    pub(crate) fn transport_holds(&mut self, holds: bool) {
+        if let Law::OwnQueue(law) = &mut self.law {
+            law.transport_holds(holds);
+        }
+    }
+
     /// May another state go?
     #[inline]
     pub(crate) fn admits(&mut self, now: Time) -> bool {

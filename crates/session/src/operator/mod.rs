@@ -436,7 +436,7 @@ impl<T: Transport> Operator<T> {
                 let command = self.command.as_ref().map(Pending::poll_timeout);
                 let sync = (self.config.codec == Codec::Native).then(|| self.sync.poll_timeout());
                 let watch = self.feedback.poll_timeout(self.config.feedback_watchdog);
-                let sending = self.sending.poll_timeout(self.round_trip.timeout(), self.port.waiting());
+                let sending = self.sending.poll_timeout(self.round_trip.timeout(), self.port.is_blocked());
                 let sending = earliest(sending, self.arrivals.poll_timeout());
                 earliest(earliest(command, sending), earliest(sync, watch))
             }

@@ -362,7 +362,7 @@ impl<T: Transport> Robot<T> {
     pub fn poll_timeout(&self) -> Option<Deadline> {
         let own = earliest(self.safety.poll_timeout(), self.processor.poll_timeout());
         let own = earliest(earliest(own, self.acks.poll_timeout()), self.keeping.poll_timeout());
-        let own = earliest(own, self.sending.poll_states(self.port.waiting()));
+        let own = earliest(own, self.sending.poll_states(self.port.is_blocked()));
         let periodic = (self.operator.is_some() && self.config.codec == Codec::Native).then(|| {
             let channels = self.sending.poll_channels(self.sync.timeout());
             let status = earliest(Some(Deadline::new(self.next_status, "status")), channels);

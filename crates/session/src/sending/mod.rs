@@ -192,8 +192,10 @@ impl Sending {
         if self.settings.reliable {
             self.controller.delivered(now, port.transport.delivered());
         }
+        self.controller.transport_holds(port.waiting() == Waiting::Samples);
         while self.outbox.len() > 0
-            && self.admits(now, port.waiting())
+            && !self.is_held(port.is_blocked())
+            && self.controller.admits(now)
             && let Some((item, stream)) = self.outbox.pop(now, &mut self.dropped)
         {
             if self.transmit(now, port, &item, stream, &mut body) {
@@ -215,19 +217,9 @@ impl Sending {
         }
     }
 
-    /// What decides in place of the window where the newest state wins: where all are to go in their order, they may as well wait in the transport.
-    fn decides(&self, waiting: Waiting) -> Waiting {
-        let newest = self.settings.window && self.settings.order == Order::Newest;
-        if newest { waiting } else { Waiting::Nothing }
-    }
-
-    /// May a state go to the transport? Not behind what none replaces; in place of one that waits there whenever it likes.
-    fn admits(&mut self, now: Time, waiting: Waiting) -> bool {
-        match self.decides(waiting) {
-            Waiting::Nothing => self.controller.admits(now),
-            Waiting::Samples => true,
-            Waiting::Irreplaceable => false,
-        }
+    /// Do states wait here, where the newest wins, as long as the transport is blocked? Where all are to go in their order, they may as well wait there.
+    fn is_held(&self, blocked: bool) -> bool {
+        blocked && self.settings.window && self.settings.order == Order::Newest
     }
 
     /// Gives a state to the transport. True: it took it.
@@ -467,16 +459,11 @@ impl Sending {
     }
 
     /// When a state may go.
-    pub(crate) fn poll_states(&self, waiting: Waiting) -> Option<Deadline> {
-        let turn = self.outbox.poll_timeout()?;
-        match self.decides(waiting) {
-            Waiting::Nothing => {
-                let opens = self.controller.poll_timeout();
-                Some(opens.filter(|opens| opens.at > turn.at).unwrap_or(turn))
-            }
-            Waiting::Samples => Some(turn),
-            Waiting::Irreplaceable => None,
-        }
+    pub(crate) fn poll_states(&self, blocked: bool) -> Option<Deadline> {
+        self.outbox.poll_timeout().filter(|_| !self.is_held(blocked)).map(|turn| {
+            let opens = self.controller.poll_timeout();
+            opens.filter(|opens| opens.at > turn.at).unwrap_or(turn)
+        })
     }
 
     /// When channels have something to do.
@@ -489,8 +476,8 @@ impl Sending {
     }
 
     /// When either has.
-    pub(crate) fn poll_timeout(&self, timeout: Duration, waiting: Waiting) -> Option<Deadline> {
-        earliest(self.poll_states(waiting), self.poll_channels(timeout))
+    pub(crate) fn poll_timeout(&self, timeout: Duration, blocked: bool) -> Option<Deadline> {
+        earliest(self.poll_states(blocked), self.poll_channels(timeout))
     }
 }
 

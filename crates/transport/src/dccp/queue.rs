@@ -32,13 +32,14 @@ impl SendQueue {
 
     /// Takes a message in; what loses its place for it, possibly itself, is returned.
     pub(super) fn push(&mut self, message: Message) -> Option<Dropped> {
-        let (priority, full) = (message.priority, self.is_full_for(&message));
+        let (priority, sample) = (message.priority, is_sample(&message));
+        let of = (message.stream, message.series);
         let queue = self.waiting.entry(priority).or_default();
-        let oldest = full.then(|| queue.iter().position(|other| are_alike(other, &message))).flatten();
         queue.push_back(message);
         self.len += 1;
-        let (victims, index) = if let Some(oldest) = oldest {
-            (priority, oldest)
+        let alike = |other: &Message| is_sample(other) && (other.stream, other.series) == of;
+        let (victims, index) = if sample && queue.iter().filter(|other| alike(other)).count() > self.samples {
+            (priority, queue.iter().position(alike)?)
         } else if self.len > self.limit {
             let (least, queue) = self.waiting.iter().rev().find(|(_, queue)| !queue.is_empty())?;
             let unreliable = |message: &Message| message.reliability == Reliability::Unreliable;
@@ -51,16 +52,9 @@ impl SendQueue {
         Some((message.tag, DropCause::Superseded))
     }
 
-    /// Do as many samples of its stream wait as may? Then it takes the place of the oldest.
-    fn is_full_for(&self, message: &Message) -> bool {
-        let queue = self.waiting.get(&message.priority).into_iter().flatten();
-        is_sample(message) && queue.filter(|other| are_alike(other, message)).count() >= self.samples
-    }
-
-    /// What is not a sample goes ahead of those or behind them, and keeps none from being replaced.
     pub(super) fn waiting(&self) -> Waiting {
-        let full = self.waiting.values().flatten().any(|message| self.is_full_for(message));
-        if full { Waiting::Samples } else { Waiting::Nothing }
+        let urgent = self.waiting.iter().filter(|(priority, _)| priority.is_sample_or_above());
+        if urgent.flat_map(|(_, queue)| queue).any(is_sample) { Waiting::Samples } else { Waiting::Nothing }
     }
 
     /// The next message that is worth sending; the tags of those that are too old are handed to `late`.
@@ -82,11 +76,6 @@ impl SendQueue {
         self.len = 0;
         self.waiting.values_mut().flat_map(std::mem::take)
     }
-}
-
-/// Are both samples of which the newer takes the place of the older?
-fn are_alike(one: &Message, other: &Message) -> bool {
-    is_sample(one) && is_sample(other) && (one.stream, one.series) == (other.stream, other.series)
 }
 
 /// Of these the newest count. Emergencies are never worth less than the next one.
@@ -132,15 +121,12 @@ mod tests {
     fn of_samples_the_newest_count_and_reliable_ones_stay() {
         let mut queue = SendQueue::new(64, 2);
         queue.push(Message { reliability: Reliability::Reliable, ..message(1, 1) });
+        assert_eq!((queue.push(message(2, 1)), queue.push(message(3, 1))), (None, None));
         assert_eq!(
-            (queue.push(message(2, 1)), queue.waiting()),
-            (None, Waiting::Nothing),
-            "there is room beside it"
+            (queue.push(message(4, 1)), queue.waiting()),
+            (Some((2, DropCause::Superseded)), Waiting::Samples)
         );
-        assert_eq!((queue.push(message(3, 1)), queue.waiting()), (None, Waiting::Samples));
-        assert_eq!(queue.push(message(4, 1)), Some((2, DropCause::Superseded)));
-        assert_eq!(tags(&mut queue), [1, 3, 4]);
-        assert_eq!(queue.waiting(), Waiting::Nothing);
+        assert_eq!((tags(&mut queue), queue.waiting()), (vec![1, 3, 4], Waiting::Nothing));
     }
 
     #[test]

@@ -155,10 +155,9 @@ impl Gate {
         self.last.map_or(Time::ZERO, |last| last + gap - self.config.tolerance)
     }
 
-    /// Samples that are packed take nobody's place as long as there is room.
     pub(super) fn waiting(&self) -> Waiting {
-        let replaceable = self.config.pack.is_none() && self.waiting.iter().any(Message::is_sample);
-        if replaceable { Waiting::Samples } else { Waiting::Nothing }
+        let is_urgent = |message: &Message| message.priority.is_sample_or_above() && message.is_sample();
+        if self.waiting.iter().any(is_urgent) { Waiting::Samples } else { Waiting::Nothing }
     }
 
     fn supersede(&mut self, newer: &Message) {

@@ -217,12 +217,15 @@ fn is_a_device_where_it_is_told_to() {
 }
 
 #[test]
-fn a_device_has_limits_of_its_own_where_nobody_sets_others() {
+fn a_device_has_limits_of_its_own_and_the_tighter_hold() {
     let device = start("limited", None).unwrap();
-    let kept = DeviceLimits { velocity: Some(0.5), force: Some(20.0), ..DeviceLimits::default() };
+    let kept = DeviceLimits { velocity: Some(0.5), force: Some(5.0), ..DeviceLimits::default() };
     assert_eq!(device.limits(), kept);
     let error = start("unlimited", None).unwrap_err().to_string();
-    assert!(error.contains("its own limits are none"), "{error}");
+    assert!(error.contains("are not numbers from 0 on"), "{error}");
+    let boxed = |low, high| DeviceLimits { position: Some([[low; 3], [high; 3]]), ..DeviceLimits::default() };
+    assert_eq!(boxed(-1.0, 1.0).and(boxed(0.0, 2.0)), Some(boxed(0.0, 1.0)));
+    assert_eq!(boxed(-1.0, 0.0).and(boxed(0.5, 2.0)), None);
 }
 
 #[test]

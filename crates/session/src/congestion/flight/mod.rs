@@ -72,6 +72,8 @@ pub(crate) struct Flight {
     hears: bool,
     delivered: Option<u64>,
     quiet: Quiet,
+    /// Samples wait in the transport: what is given to it is not in the network, and acknowledgements are as seldom as its rate.
+    transport_holds: bool,
     /// A state waits for that.
     is_quiet: bool,
     recent: Recent,
@@ -168,6 +170,7 @@ impl Flight {
             hears: enabled && !repeats,
             delivered: None,
             quiet: Quiet::default(),
+            transport_holds: false,
             is_quiet: false,
             recent: Recent::default(),
             window: None,
@@ -232,9 +235,17 @@ impl Flight {
         }
     }
 
+    pub(in crate::congestion) fn transport_holds(&mut self, holds: bool) {
+        self.transport_holds = holds;
+    }
+
+    fn look_whether_quiet(&mut self, now: Time) {
+        self.is_quiet = self.hears && !self.transport_holds && now >= self.quiet.since();
+    }
+
     /// May another state go?
     pub(in crate::congestion) fn admits(&mut self, now: Time) -> bool {
-        self.is_quiet = self.hears && now >= self.quiet.since();
+        self.look_whether_quiet(now);
         // Mostly nothing holds it back.
         self.window.is_none() && !self.is_quiet || self.is_its_turn(now)
     }
@@ -253,7 +264,7 @@ impl Flight {
 
     /// May a frame go that can wait, while so many bytes of those are under way?
     pub(in crate::congestion) fn admits_more(&mut self, now: Time, untold: Untold) -> bool {
-        self.is_quiet = self.hears && now >= self.quiet.since();
+        self.look_whether_quiet(now);
         self.untold = untold;
         let admitted = self.opens_for_more(untold).is_some_and(|opens| now >= opens);
         self.round.limited |= !admitted;
