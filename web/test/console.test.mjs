@@ -196,12 +196,7 @@ inEachBrowser((browser) => {
       for (const key of ["Slash", "Quote", "Alt", "F3", "F6", "F7", "F10"]) {
         await page.keyboard.press(key);
         assert.ok(await page.evaluate(() => document.hasFocus()), key);
-        const from = performance.now();
-        await page.keyboard.press("Space");
-        await session.console.line((line) => line.event === "emergency_stopped", from);
-        await shows(page, "#standing", /^STOPPED/);
-        await page.keyboard.press("KeyC");
-        await shows(page, "#standing", /^PAUSED/);
+        await stopAndReset(page, session, () => page.keyboard.press("Space"));
       }
       // The browser's own: what opens something at its release.
       const led = await page.evaluate(() => globalThis.led);

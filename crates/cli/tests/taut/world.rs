@@ -77,7 +77,9 @@ impl World {
     /// Runs a command that must end well; returns what it said.
     pub(crate) fn good(&self, arguments: &str) -> String {
         let ended = self.taut(arguments);
-        assert_eq!((ended.status, ended.err.as_str()), (0, ""), "taut {arguments}");
+        // On a slow machine it says how far it is.
+        let err: Vec<&str> = ended.err.lines().filter(|line| !line.contains(" % after ")).collect();
+        assert_eq!((ended.status, &err[..]), (0, &[][..]), "taut {arguments}");
         ended.out
     }
 

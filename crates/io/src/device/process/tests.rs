@@ -164,7 +164,7 @@ fn is_a_device_where_it_is_told_to() {
                 device.obey();
             }
         }
-        "silent" | "limited" => loop {
+        "silent" | "limited" | "unlimited" => loop {
             device.obey();
         },
         "deaf" => {
