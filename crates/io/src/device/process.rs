@@ -103,7 +103,7 @@ impl ProcessDevice {
             Ok(said) => said,
             Err(RecvTimeoutError::Timeout) => return Err(ProcessError::NoHello),
             Err(RecvTimeoutError::Disconnected) => {
-                let failure = program.look(|talk| talk.failure.take().or(talk.lasting.clone()));
+                let failure = program.look(|talk| talk.lasting.clone().or(talk.failure.take()));
                 return Err(ProcessError::Failed(failure.unwrap_or(DeviceFailure::Closed)));
             }
         };
@@ -280,9 +280,13 @@ impl Dialogue for Talk {
         let heard = said.map_err(|error| error.to_string()).and_then(|frame| self.take(now, frame));
         if let Err(why) = heard {
             self.junk += 1;
-            self.failure = Some(DeviceFailure::Junk { frames: self.junk, why });
-            // What does not begin with a hello is no device.
-            self.hello = None;
+            let failure = DeviceFailure::Junk { frames: self.junk, why };
+            // What does not begin with a hello is no device, whatever follows.
+            if self.hello.take().is_some() {
+                self.lasting.get_or_insert(failure);
+            } else {
+                self.failure = Some(failure);
+            }
         }
     }
 
