@@ -192,6 +192,20 @@ def test_motion_is_unpacked_as_it_was_packed(motion):
     assert type(motion)._unpack(motion._pack()) == motion
 
 
+def test_a_class_says_its_own_limits_before_what_it_is(tmp_path):
+    own = "    limits = Limits(position=((-1, -1, 0), (1, 1, 0.5)), force=20)\n    limits_force"
+    told = Told(tmp_path, ARM.replace("import State", "import Limits, State").replace("    limits_force", own), "made:Arm")
+    first = told.link.recv(65536)
+    box, (velocity, force) = struct.unpack_from("<6f", first, 8), struct.unpack_from("<2f", first, 32)
+    assert first[0] == 3 and box == (-1, -1, 0, 1, 1, 0.5) and velocity != velocity and force == 20
+    assert told.until(65)
+    told.process.kill()
+    told.ends()
+    told = Told(tmp_path, ARM.replace("    limits_force", "    limits = {'pan': 1}\n    limits_force"), "made:Arm")
+    status, error = told.ends()
+    assert status == 1 and "`limits` of Arm is to be a taut.device.Limits, not {'pan': 1}" in error
+
+
 def test_a_robot_is_found_by_its_entry_point(tmp_path):
     told = Told(tmp_path, "", "--robot", "nothing:of-this-name")
     status, error = told.ends()
