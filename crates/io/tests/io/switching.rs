@@ -67,6 +67,10 @@ fn a_session_goes_over_each_transport_in_turn_and_a_stop_stays() {
         let robot = robots.recv().unwrap();
         // Also where something does not happen: the scope waits for both.
         let _robot_ends = AtEnd(|| _ = robot.send(RobotCommand::Close));
+        // Also while nobody is there: who comes then is served.
+        robot.send(RobotCommand::Reconnect);
+        robot.send(RobotCommand::Reconnect);
+        std::thread::park_timeout(StdDuration::from_millis(100));
         scope.spawn(|| {
             let driver = Driver::new(DriverConfig::new()).unwrap().with_clock(clock);
             let agent = OperatorSettings::new(Duration::from_millis(5)).resumes(ResumePolicy::Never);

@@ -47,7 +47,7 @@ impl Stack {
 
     /// After a conversation has ended, does this very end wait for the next one? Otherwise it needs a new one.
     pub fn serves_again(&self) -> bool {
-        matches!(self, Self::Secured(_))
+        matches!(self, Self::Secured(secured) if secured.serves_again())
     }
 
     /// Under Noise: are there keys? After a conversation has ended, then the next one has begun already.

@@ -203,6 +203,11 @@ impl<T: Transport> Secured<T> {
         matches!(self.phase, Phase::Open | Phase::Closing(_))
     }
 
+    /// A robot's end waits for the next conversation when one is over, but not after it was [closed](Transport::close) at this end.
+    pub fn serves_again(&self) -> bool {
+        !matches!(self.phase, Phase::Closing(_) | Phase::Closed)
+    }
+
     fn refuse(&mut self, cause: DropCause) {
         match cause {
             DropCause::Replayed => self.stats.replayed += 1,
