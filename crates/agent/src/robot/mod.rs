@@ -39,6 +39,8 @@ pub struct Robot<T, P: RobotDevice> {
     not_kept: Option<u64>,
     /// It was told already.
     failed: Option<DeviceFailure>,
+    /// It was enabled, and not stopped since.
+    moves: bool,
     /// Not told yet.
     notes: VecDeque<RobotNote>,
     /// When the device is asked next.
@@ -63,8 +65,9 @@ pub struct Robot<T, P: RobotDevice> {
     eye: Eye,
 }
 
-/// Steps at once, when the host was late; those beyond are left out: the device stood still.
-const MOST_STEPS: u32 = 100;
+/// Steps at once, when the host was late, are of so long at most; those beyond are left out: the device stood still. A guard lets a set point go as far at
+/// once, and a law that leads the device goes a step in each.
+const LONGEST_STEPS: Duration = Duration::from_millis(50);
 
 /// Is it worth telling? A change of less than a thirty-second is not.
 fn is_news(rate: Option<Bitrate>, told: Option<Bitrate>) -> bool {
@@ -90,6 +93,7 @@ impl<T: Conversation, P: RobotDevice> Robot<T, P> {
             position: [0.0; 3],
             told_rate: None,
             has_operator: false,
+            moves: false,
             began: Time::ZERO,
             served: Duration::ZERO,
             closing: None,
@@ -209,9 +213,14 @@ impl<T: Conversation, P: RobotDevice> Robot<T, P> {
         if now < self.next_step {
             return;
         }
+        // The session has stopped it since the device was asked last, and nobody has heard of that yet.
+        if self.moves && self.session.watchdog_due().is_none() {
+            self.moves = false;
+            self.device.0.stop(self.session.cause());
+        }
         let period = self.device.0.period().max(Duration::from_micros(1));
         let behind = (now - self.next_step) / period;
-        let steps = (behind + 1).min(u64::from(MOST_STEPS));
+        let steps = (behind + 1).min((LONGEST_STEPS / period).max(1));
         let mut newest = None;
         for _ in 0..steps {
             newest = self.device.0.measure().or(newest);
@@ -285,6 +294,7 @@ impl<T: Conversation, P: RobotDevice> Robot<T, P> {
         match lasting.map_or_else(|| self.device.0.enable(), Err) {
             Ok(()) => {
                 self.failed = None;
+                self.moves = true;
                 self.session.enabled(now, epoch);
                 true
             }
@@ -331,6 +341,7 @@ impl<T: Conversation, P: RobotDevice> Robot<T, P> {
                 self.device.0.receive(channel, age, payload);
             }
             RobotEvent::Stop { why } => {
+                self.moves = false;
                 self.device.0.stop(why);
                 self.notes.push_back(RobotNote::Device(self.report));
                 let silence = self.applied.take().map(|applied| now.saturating_since(applied));

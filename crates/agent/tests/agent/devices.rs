@@ -99,9 +99,19 @@ fn an_arm_whose_host_was_late_is_asked_so_often_at_most() {
     let before = world.arm.with(|arm| arm.measured);
     world.now += MS * 60_000;
     world.robot.handle_timeout(world.now);
-    assert_eq!(world.arm.with(|arm| arm.measured - before), 100);
+    assert_eq!(world.arm.with(|arm| arm.measured - before), 50);
     world.robot.handle_timeout(world.now + MS);
-    assert_eq!(world.arm.with(|arm| arm.measured - before), 101);
+    assert_eq!(world.arm.with(|arm| arm.measured - before), 51);
+}
+
+#[test]
+fn a_device_is_stopped_before_it_is_asked_anything_where_the_session_stopped_while_its_host_was_away() {
+    let mut world = World::moving(ResumePolicy::Start);
+    let led = world.arm.with(|arm| arm.led);
+    world.now += MS * 5_000;
+    // Nobody has asked for events yet.
+    world.robot.handle_timeout(world.now);
+    assert!(world.arm.with(|arm| arm.led == led && arm.stops.last() == Some(&StopCause::Watchdog)));
 }
 
 #[test]

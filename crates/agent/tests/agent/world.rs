@@ -189,6 +189,8 @@ pub(crate) struct Arm {
     pub(crate) applied: u64,
     pub(crate) longest_lease: Duration,
     pub(crate) measured: u64,
+    /// Of these, while it was to move: then one under a law leads.
+    pub(crate) led: u64,
     pub(crate) stops: Vec<StopCause>,
     /// By channels of motion, and for how long.
     pub(crate) driven: Vec<(Motion, Duration)>,
@@ -231,7 +233,10 @@ impl RobotDevice for Seen<Arm> {
         });
     }
     fn measure(&mut self) -> Option<Measured> {
-        self.with(|arm| arm.measured += 1);
+        self.with(|arm| {
+            arm.measured += 1;
+            arm.led += u64::from(arm.enabled);
+        });
         let state = State { force: [0.0, 0.0, 2.0], ..State::at(Time::ZERO) };
         Some(Measured { state, controller_force: None, feedback: None })
     }

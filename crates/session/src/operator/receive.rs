@@ -6,7 +6,7 @@ use taut_wire::session::{
     RefusalReason, RobotState, Role, StopCause,
 };
 
-use super::{Operator, OperatorEvent, Phase};
+use super::{Arrivals, Operator, OperatorEvent, Phase};
 use crate::codec::Codec;
 use crate::command::Kind;
 use crate::motion::shorten;
@@ -150,7 +150,13 @@ impl<T: Transport> Operator<T> {
         }
         self.heard = Some(now);
         self.robot = RobotView { state: hello.state, cause: hello.cause, epoch: hello.epoch };
-        self.feedback = FeedbackWatch { deadline_us: hello.deadline_us, ..FeedbackWatch::default() };
+        // What is felt goes on from here, or ends here.
+        self.feedback = FeedbackWatch {
+            deadline_us: hello.deadline_us,
+            fresh: self.feedback.fresh,
+            ..FeedbackWatch::default()
+        };
+        self.arrivals = Arrivals::default();
         // An upper bound, better than none: it is not known which hello was answered.
         if let Some(greeted) = self.greeted.filter(|_| self.round_trip.smoothed().is_none()) {
             self.round_trip.record(now.saturating_since(greeted));
@@ -162,7 +168,10 @@ impl<T: Transport> Operator<T> {
     fn handle_refusal(&mut self, now: Time, reason: RefusalReason) {
         self.events.push_back(OperatorEvent::RefusedByRobot(reason));
         if self.phase == Phase::Open {
-            // The robot does not know this session any more: it began anew, or another operator came between.
+            // The robot does not know this session any more: it began anew, or another operator came between. Nobody watches the force meanwhile.
+            if self.feedback.fresh.take().is_some() {
+                self.events.push_back(OperatorEvent::FeedbackLost);
+            }
             self.phase = Phase::Greeting;
             self.hellos = 0;
             self.next_hello = now;

@@ -514,7 +514,7 @@ impl<T: Transport> Robot<T> {
             Err(Verdict::Superseded)
         } else {
             // Something else has moved the robot since the resume: motion begins where it is now.
-            if !self.safety.has_moved(Source::States) && self.safety.has_moved_by_others(Source::States) {
+            if self.safety.has_moved_by_others(Source::States) && self.safety.begins(Source::States) {
                 self.guard.enable(now);
             }
             self.guard.bound(now, &item.state)

@@ -57,12 +57,17 @@ impl<T: Transport> Robot<T> {
         if !self.safety.is_enabled() || !is_of_now {
             return Err(DropCause::Stopped);
         }
+        // Of one that came in parts nobody has asked before.
+        if self.config.hold_to_run && !motion.enabling() && self.safety.pause(StopCause::Released) {
+            self.halt(now, StopCause::Released);
+            return Err(DropCause::Stopped);
+        }
         let guard = self.guards.get_mut(&arrival.channel.0).ok_or(DropCause::OutOfLimits)?;
         if !guard.admits(now) {
             return Err(DropCause::RateLimited);
         }
         // The resume may be long ago, and something else has moved the robot since: it begins where the robot is now.
-        if !self.safety.has_moved(Source::Channel(arrival.channel.0)) {
+        if self.safety.begins(Source::Channel(arrival.channel.0)) {
             guard.enable(now);
         }
         let cause = |verdict: Verdict| verdict.cause().unwrap_or(DropCause::OutOfLimits);

@@ -64,7 +64,10 @@ impl<T: Transport> Robot<T> {
         if let Body::Hello(hello) = &frame.body {
             return self.handle_hello(now, frame.session, hello);
         }
-        if self.config.codec == Codec::Omni71 && self.operator.is_none() {
+        if self.config.codec == Codec::Omni71 && self.is_another(now, &frame.body) {
+            if self.operator.is_some() {
+                self.lose_operator(now, StopCause::OperatorLeft);
+            }
             self.adopt(now, frame.session);
         }
         if self.operator.is_none() || frame.session != self.port.session {
@@ -125,8 +128,7 @@ impl<T: Transport> Robot<T> {
             return self.refuse(DropCause::Malformed);
         }
         let known = self.operator.is_some() && session == self.port.session;
-        let busy = self.operator.is_some_and(|heard| now.saturating_since(heard) < self.config.takeover);
-        if !known && busy {
+        if !known && self.is_busy(now) {
             return self.handle_stranger(now, session);
         }
         if hello.turns != self.config.turns {
@@ -151,6 +153,23 @@ impl<T: Transport> Robot<T> {
         // When it does not arrive, the operator says hello again. Unreliable, it may go before the handshake is over.
         let parcel = Parcel { reliability: Reliability::Unreliable, ..Parcel::urgent(now) };
         let _ = self.port.send(now, &Body::Hello(answer), parcel);
+    }
+
+    /// Nobody says hello in `omni71`: does another operator speak, or one that began anew? After a silence that is who counts from the beginning.
+    fn is_another(&self, now: Time, body: &Body) -> bool {
+        let counts_anew = match body {
+            Body::State(state) => self.window.highest().is_some_and(|highest| state.sequence < highest),
+            // An emergency stop is obeyed once more rather than never; a copy of a resume moves nothing.
+            Body::EmergencyStop(stop) => self.safety.last_command().is_some_and(|last| stop.command <= last),
+            Body::Resume(resume) => self.safety.last_command().is_some_and(|last| resume.command < last),
+            _ => false,
+        };
+        self.operator.is_none() || counts_anew && !self.is_busy(now)
+    }
+
+    /// Is there an operator that was heard of late?
+    fn is_busy(&self, now: Time) -> bool {
+        self.operator.is_some_and(|heard| now.saturating_since(heard) < self.config.takeover)
     }
 
     fn hello(&self) -> Hello {
@@ -400,7 +419,7 @@ impl<T: Transport> Robot<T> {
             Codec::Native => self.sync.age(now, PeerTime(wire.created_ns), State::sent_on(wire)),
             Codec::Omni71 => Some(self.relative.age(now, wire.created_ns)),
         };
-        self.check_enabling(now, wire);
+        self.check_enabling(now, wire, age.is_some());
         // Nobody knows how old it is: it may be of any age.
         let age = age.ok_or(Verdict::TooLate)?;
         self.one_way.record(age.likely.saturating_sub(waited));
@@ -428,9 +447,9 @@ impl<T: Transport> Robot<T> {
     }
 
     /// A state since the resume says that the enabling input is not held: that stops a robot which demands it, however old it is,
-    /// and whatever overtook it.
-    fn check_enabling(&mut self, now: Time, wire: &Wire) {
-        let is_of_now = wire.created_ns >= self.floor_ns;
+    /// and whatever overtook it. While the clocks are not compared nobody knows when it was made, and it counts as well.
+    fn check_enabling(&mut self, now: Time, wire: &Wire, is_dated: bool) {
+        let is_of_now = !is_dated || wire.created_ns >= self.floor_ns;
         if self.config.hold_to_run && !wire.enabling && is_of_now && self.safety.pause(StopCause::Released) {
             self.halt(now, StopCause::Released);
         }

@@ -4,11 +4,11 @@
 use taut_core::{DropCause, PathId, Time};
 use taut_session::motion::{JointLimits, Joints, JointsLimits, Motion, Schema, Twist, TwistLimits};
 use taut_session::{
-    Channel, ChannelError, ChannelEvent, ChannelId, OperatorConfig, OperatorEvent, RobotConfig, RobotEvent,
-    RobotState, SendRefused, StopCause,
+    Channel, ChannelError, ChannelEvent, ChannelId, LimitPolicy, OperatorConfig, OperatorEvent, RobotConfig,
+    RobotEvent, RobotState, SendRefused, StopCause,
 };
 use taut_transport::udp::Udp;
-use taut_wire::session::{DataHeader, Piece};
+use taut_wire::session::{DataHeader, Part, Piece};
 
 use crate::delays;
 use crate::harness::{Log, MS, OPERATOR, ROBOT, World, at_ms, udp};
@@ -82,6 +82,22 @@ fn keep_sending(world: &mut World<Udp, Log>, ms: u64, of: impl Fn(u64) -> Vec<(C
         let end = world.now + MS;
         world.run_until(end);
     }
+}
+
+/// Whoever speaks for the operator sends what this library would not: a piece for the arm.
+fn say_for_operator(world: &mut World<Udp, Log>, sequence: u32, part: Option<Part>, payload: &[u8]) {
+    let session = world.observer.robot.iter().find_map(|(_, event)| match event {
+        RobotEvent::Connected { session } => Some(*session),
+        _ => None,
+    });
+    let sent_us = (world.local(OPERATOR).as_nanos() / 1_000) as u32;
+    let number = sequence + part.map_or(0, |part| part.offset);
+    let mut bytes = Vec::new();
+    DataHeader { session: session.unwrap(), number, sent_us, ack: None }.emit(&mut bytes);
+    Piece { channel: ARM.0, sequence, waited_us: 0, back: None, part }.emit(None, &mut bytes);
+    bytes.extend(payload);
+    world.input(ROBOT, PathId(0), &bytes);
+    world.drain();
 }
 
 fn moves(world: &World<Udp, Log>) -> Vec<(Time, ChannelId, Motion)> {
@@ -184,6 +200,39 @@ fn letting_go_of_the_enabling_input_stops_a_robot_that_demands_it() {
 }
 
 #[test]
+fn letting_go_in_a_message_of_several_parts_stops_such_a_robot_too() {
+    let mut world = resumed(robot().hold_to_run(true));
+    keep_sending(&mut world, 50, |_| vec![(ARM, joints(0.01).with_enabling(true))]);
+    let before = moves(&world).len();
+    let mut payload = Vec::new();
+    joints(0.02).emit(&mut payload);
+    let (middle, total) = (payload.len() / 2, payload.len() as u32);
+    for (offset, bytes) in [(0, &payload[..middle]), (middle as u32, &payload[middle..])] {
+        say_for_operator(&mut world, 500, Some(Part { offset, total }), bytes);
+    }
+    assert_eq!((world.robot.state(), world.robot.cause()), (RobotState::Paused, StopCause::Released));
+    assert_eq!(moves(&world).len(), before);
+}
+
+#[test]
+fn where_what_is_past_a_limit_is_refused_motion_within_it_begins() {
+    let joints_limits = JointsLimits::all(2, JointLimits::new().velocity(1.0)).unwrap();
+    let base_limits = TwistLimits::new().linear(0.5, 10.0);
+    let refuse = LimitPolicy::Refuse;
+    let robot = RobotConfig::new().motion(arm(), joints_limits.policy(refuse)).unwrap();
+    let robot = robot.motion(base(), base_limits.policy(refuse)).unwrap();
+    let mut world = resumed(robot);
+    // Half of what it may: never exactly where it is.
+    let ramp = |at: u64| (at + 1) as f32 * 0.000_5;
+    keep_sending(&mut world, 80, |at| vec![(ARM, joints(ramp(at)))]);
+    assert!(moves(&world).len() > 60, "{:?}", drops(&world, ARM));
+    // What is too fast at once still moves nothing.
+    let before = moves(&world).len();
+    keep_sending(&mut world, 20, |_| vec![(ARM, joints(3.0))]);
+    assert!(moves(&world).len() <= before + 6, "but what was under way");
+}
+
+#[test]
 fn what_is_no_motion_of_the_channels_schema_moves_nothing() {
     let mut world = resumed(robot());
     assert_eq!(send(&mut world, ARM, &drive(0.1)), Err(SendRefused::OtherSchema));
@@ -196,20 +245,10 @@ fn what_is_no_motion_of_the_channels_schema_moves_nothing() {
     );
     let three = Motion::Joints(Joints::new(&[0.0; 3]).unwrap());
     send(&mut world, ARM, &three).unwrap();
-    // Whoever speaks for the operator sends what this library would not.
-    let session = world.observer.robot.iter().find_map(|(_, event)| match event {
-        RobotEvent::Connected { session } => Some(*session),
-        _ => None,
-    });
-    let sent_us = (world.local(OPERATOR).as_nanos() / 1_000) as u32;
     let mut nan = Vec::new();
     joints(f32::NAN).emit(&mut nan);
     for (sequence, payload) in [(20, vec![0; 11]), (21, nan), (22, Vec::new())] {
-        let mut bytes = Vec::new();
-        DataHeader { session: session.unwrap(), number: sequence, sent_us, ack: None }.emit(&mut bytes);
-        Piece { channel: ARM.0, sequence, waited_us: 0, back: None, part: None }.emit(None, &mut bytes);
-        bytes.extend(payload);
-        world.input(ROBOT, PathId(0), &bytes);
+        say_for_operator(&mut world, sequence, None, &payload);
     }
     let end = world.now + MS * 20;
     world.run_until(end);

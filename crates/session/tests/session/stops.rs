@@ -3,11 +3,12 @@
 use taut_core::{Bitrate, Bytes, DropCause, Duration, Seed, Transport};
 use taut_link::{Bottleneck, Chain, Cut, Delay, DropTail};
 use taut_session::{
-    Answer, Codec, Latch, MotionLimits, OperatorConfig, OperatorEvent, ResumeError, Robot, RobotConfig,
-    RobotEvent, RobotState, State, StopCause, patience,
+    Answer, Codec, Latch, MotionLimits, Operator, OperatorConfig, OperatorEvent, ResumeError, Robot,
+    RobotConfig, RobotEvent, RobotState, State, StopCause, patience,
 };
 use taut_transport::entropy::Entropy;
 use taut_transport::sctp::{Sctp, SctpConfig};
+use taut_wire::session::{Body, Frame};
 
 use crate::harness::{Log, MS, OPERATOR, ROBOT, World, at_ms, dropped, udp};
 use crate::{delays, world};
@@ -270,6 +271,80 @@ fn who_cannot_name_a_stop_resets_none_of_an_earlier_session() {
         world.run_until(world.now + MS * 1_500);
     }
     assert_eq!(world.robot.state(), RobotState::Fault);
+}
+
+/// A second operator of `omni71`, which has no hello, counts from the beginning.
+#[test]
+fn an_operator_without_a_hello_that_begins_anew_stops_and_moves_the_robot_like_the_first() {
+    let codec = Codec::Omni71;
+    let (operator, robot) = (OperatorConfig::new().codec(codec), RobotConfig::new().codec(codec));
+    let mut world = World::new(udp, operator.clone(), robot, delays(MS * 5), Log::default());
+    world.start();
+    world.run_until(at_ms(3_000));
+    world.sampling = None;
+    world.operator = Operator::new(udp(OPERATOR), operator, Seed::new(12).stream("operator"));
+    world.run_until(at_ms(6_000));
+    world.emergency_stop();
+    world.run_until(at_ms(6_100));
+    assert_eq!(world.robot.state(), RobotState::Fault);
+    assert!(world.reset());
+    world.run_until(at_ms(8_000));
+    assert_eq!(world.robot.state(), RobotState::Paused, "a reset starts nothing");
+    let before = world.observer.applied().len();
+    world.start();
+    world.run_until(world.now + MS * 1_000);
+    assert!(world.observer.applied().len() > before + 500);
+}
+
+#[test]
+fn a_force_is_let_go_of_where_the_robot_does_not_know_the_session_any_more_and_the_next_ones_feedback_is_acknowledged_by_its_own_numbers()
+ {
+    let mut world = world(udp, delays(MS * 5));
+    world.start();
+    world.run_until(at_ms(4_000));
+    assert!(world.observer.operator_at(|event| *event == OperatorEvent::FeedbackLost).is_none());
+    // It began anew, and has no hand to push yet.
+    world.measuring = None;
+    world.sampling = None;
+    world.robot = Robot::new(udp(ROBOT), RobotConfig::new(), Seed::new(12).stream("robot"));
+    let began = world.now;
+    let _ = world.send(State::at(world.local(OPERATOR)));
+    world.run_until(began + MS * 200);
+    let lost = world.observer.operator_at(|event| *event == OperatorEvent::FeedbackLost);
+    assert!(lost.is_some_and(|lost| lost < began + MS * 120), "{lost:?}");
+    // Its feedback counts from the beginning.
+    world.observer.sent[OPERATOR].clear();
+    world.start();
+    world.run_until(world.now + MS * 200);
+    let told: Vec<u16> = world.observer.sent[OPERATOR]
+        .iter()
+        .filter_map(|bytes| match Frame::parse(bytes).map(|frame| frame.body) {
+            Ok(Body::Arrivals(arrivals) | Body::AcknowledgingState(_, arrivals)) => Some(arrivals.sequence),
+            _ => None,
+        })
+        .collect();
+    assert!(told.len() > 100 && told.iter().all(|sequence| *sequence < 1_000), "{told:?}");
+}
+
+#[test]
+fn letting_go_in_a_state_stops_a_robot_that_demands_it_also_while_the_clocks_are_not_compared() {
+    let robot = RobotConfig::new().hold_to_run(true).watchdog(MS * 2_000);
+    let mut world = world_with(udp, robot, delays(MS * 5));
+    // Longer than the microseconds of a state count: 71 minutes.
+    world.clocks[OPERATOR].offset = Duration::from_secs(7_200);
+    world.start();
+    world.run_until(world.now + MS * 1_000);
+    world.jump(OPERATOR, MS * 20);
+    let patience = world.now + MS * 5_000;
+    while world.robot_clock_error().is_some() {
+        assert!(world.now < patience, "the step is noticed");
+        world.run_until(world.now + MS);
+    }
+    world.enabling = false;
+    let let_go = world.now;
+    world.run_until(let_go + MS * 7);
+    assert_eq!((world.robot_clock_error(), world.robot.state()), (None, RobotState::Paused));
+    assert_eq!(stops(&world).first().map(|(_, why)| *why), Some(StopCause::Released));
 }
 
 #[test]
