@@ -6,14 +6,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use clap::Args;
-use signal_hook::consts::{
-    SIGABRT, SIGALRM, SIGBUS, SIGHUP, SIGINT, SIGIO, SIGPROF, SIGQUIT, SIGSYS, SIGTERM, SIGTRAP, SIGTSTP,
-    SIGUSR1, SIGUSR2, SIGVTALRM, SIGXCPU,
-};
 use signal_hook::iterator::{Handle, Signals};
 use taut_core::{Duration, Time};
 use taut_io::lines::Line;
-use taut_io::{CapabilitySet, DriverConfig, ThreadOptions, drop_privileges, spawn_unprivileged};
+use taut_io::{
+    CapabilitySet, DriverConfig, ThreadOptions, drop_privileges, signals_that_end, spawn_unprivileged,
+};
 use taut_session::StopCause;
 
 use crate::last_stop;
@@ -108,20 +106,6 @@ pub(crate) struct OnSignal {
 /// How what a signal ends is asked to.
 type Ends = Box<dyn FnMut() + Send>;
 
-/// How a process is asked to end. The others whose default is an end or, as of Ctrl-Z, a halt in the middle of motion, follow.
-const ASKED: [i32; 3] = [SIGINT, SIGTERM, SIGHUP];
-/// Not among them: those that cannot be caught (SIGKILL, SIGSTOP), and faults of the processor, after which nothing of the
-/// process is to be relied on (SIGSEGV, SIGILL, SIGFPE).
-const OTHERS: [i32; 15] = [
-    SIGQUIT, SIGTRAP, SIGABRT, SIGBUS, SIGUSR1, SIGUSR2, SIGALRM, SIGSTKFLT, SIGTSTP, SIGXCPU, SIGVTALRM,
-    SIGPROF, SIGIO, SIGPWR, SIGSYS,
-];
-/// Real-time signals (signal(7)); of the first ones a C library keeps some to itself.
-const REAL_TIME: std::ops::RangeInclusive<i32> = 34..=64;
-/// Of Linux alone, so that no crate names them.
-const SIGSTKFLT: i32 = 16;
-const SIGPWR: i32 = 30;
-
 impl OnSignal {
     pub(crate) fn new(first: impl FnMut() + Send + 'static) -> Result<Self, String> {
         let signals = Self::before(&PartOf::default())?;
@@ -136,11 +120,10 @@ impl OnSignal {
     /// terminal sends its signal to a part and to its owner, which asks the part in its turn; and whoever cannot wait ends the owner.
     pub(crate) fn before(part: &PartOf) -> Result<Self, String> {
         taut_io::ignore_signals_of_io().map_err(|error| format!("signals: {error}"))?;
-        let signals = Signals::new(ASKED.iter().chain(&OTHERS));
-        let mut signals = signals.map_err(|error| format!("signals: {error}"))?;
+        let mut signals = Signals::new([0i32; 0]).map_err(|error| format!("signals: {error}"))?;
         let handle = signals.handle();
-        for signal in REAL_TIME {
-            let _ = handle.add_signal(signal);
+        for signal in signals_that_end() {
+            let _ = handle.add_signal(signal); // A C library keeps some to itself.
         }
         let ends = Arc::new(Mutex::new(None::<Ends>));
         let known = Arc::clone(&ends);
@@ -260,10 +243,27 @@ fn join<R>(thread: JoinHandle<R>) -> R {
 
 /// `HOST:PORT`, the first address that the name has.
 pub(crate) fn resolve(text: &str) -> Result<SocketAddr, String> {
-    let mut addresses = text
+    resolve_all(text).map(|addresses| addresses[0])
+}
+
+/// `HOST:PORT`, every address that the name has, one at least; the first is the one to use.
+pub(crate) fn resolve_all(text: &str) -> Result<Vec<SocketAddr>, String> {
+    let addresses = text
         .to_socket_addrs()
         .map_err(|error| format!("`{text}`: {error}; write HOST:PORT, such as 10.0.0.2:4433"))?;
-    addresses.next().ok_or_else(|| format!("`{text}` has no address"))
+    let addresses: Vec<_> = addresses.collect();
+    if addresses.is_empty() { Err(format!("`{text}` has no address")) } else { Ok(addresses) }
+}
+
+/// A peer as it was written, with the address that was used where it was written as a name, and those that were not.
+pub(crate) fn named(text: &str, addresses: &[SocketAddr]) -> String {
+    let (used, others) = addresses.split_first().expect("there is one");
+    if text.parse::<SocketAddr>().is_ok() {
+        return text.to_owned();
+    }
+    let others: Vec<String> = others.iter().filter(|other| *other != used).map(ToString::to_string).collect();
+    let more = if others.is_empty() { String::new() } else { format!("; it also has {}", others.join(", ")) };
+    format!("{text} ({used}{more})")
 }
 
 /// Why a command goes no further: it would have more rights than it needs.
@@ -283,4 +283,18 @@ pub(crate) fn json_line(
 /// A line, as a terminal may show it.
 pub(crate) fn shown(at: Time, line: Line) -> String {
     format!("{}\n", crate::harmless_json(line.at(at)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_peer_that_is_written_as_a_name_is_told_with_its_addresses() {
+        let [six, four] = ["[fd00::1]:4433", "10.0.0.2:4433"].map(|text| text.parse().unwrap());
+        assert_eq!(named("10.0.0.2:4433", &[four]), "10.0.0.2:4433");
+        assert_eq!(named("robot:4433", &[four, four]), "robot:4433 (10.0.0.2:4433)");
+        let both = "robot:4433 ([fd00::1]:4433; it also has 10.0.0.2:4433)";
+        assert_eq!(named("robot:4433", &[six, four]), both);
+    }
 }

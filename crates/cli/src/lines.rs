@@ -19,6 +19,8 @@ pub(crate) struct Opened {
     /// Where lines of standard input go.
     pub(crate) lines: Option<LineTaker>,
     pub(crate) drops: Option<DeviceDrops>,
+    /// Asked at the end: did its program fail, and end the session by that?
+    pub(crate) failed: Option<Box<dyn Fn() -> bool>>,
     /// What is pressed on it.
     pub(crate) buttons: Buttons,
 }
@@ -48,12 +50,12 @@ pub(crate) fn open(
         let complain = move |why: &str| grumble.say(why);
         let device =
             ProcessInput::start(program.words(), &known, buttons.clone(), complain).map_err(cannot)?;
-        let drops = Some(device.message_drops());
-        return Ok(Opened { device: Box::new(device), lines: None, drops, buttons });
+        let (drops, failed) = (Some(device.message_drops()), Some(Box::new(device.failed()) as _));
+        return Ok(Opened { device: Box::new(device), lines: None, drops, failed, buttons });
     }
     let device = match device {
         Some(device) if channels.is_empty() => {
-            return Ok(Opened { device, lines: None, drops: None, buttons });
+            return Ok(Opened { device, lines: None, drops: None, failed: None, buttons });
         }
         device => LineInput::new(device, &known),
     };
@@ -66,7 +68,7 @@ pub(crate) fn open(
         grumble: Grumble::default(),
     });
     let drops = Some(device.message_drops());
-    Ok(Opened { device: Box::new(device), lines, drops, buttons })
+    Ok(Opened { device: Box::new(device), lines, drops, failed: None, buttons })
 }
 
 /// Takes the JSON Lines of standard input.

@@ -16,8 +16,11 @@ use crate::host::lock;
 
 /// Bytes of a request that are read at most; what is asked for stands at its beginning.
 const REQUEST: usize = 2_048;
-/// Whoever asks has so long for each part of it.
+/// Whoever asks has so long for it, and to take the answer.
 const PATIENCE: Duration = Duration::from_secs(1);
+
+/// After a connection that could not be accepted.
+const AGAIN: Duration = Duration::from_millis(100);
 
 /// Answers on a thread of its own: the session waits for nobody.
 pub(crate) struct Metrics {
@@ -76,8 +79,12 @@ impl Metrics {
                 return;
             }
             for stream in listener.incoming() {
-                // Whoever asks and does not read is left alone.
-                let _ = stream.and_then(|stream| answer(stream, &shared, clock.now()));
+                match stream {
+                    // Whoever asks and does not read is left alone.
+                    Ok(stream) => _ = answer(stream, &shared, clock),
+                    // There is no descriptor left: there may be one later.
+                    Err(_) => std::thread::park_timeout(AGAIN),
+                }
             }
         };
         std::thread::Builder::new().name("taut metrics".to_owned()).spawn(serve).map_err(failed)?;
@@ -110,18 +117,23 @@ fn at(report: &Report, now: Time) -> Value {
     status
 }
 
-fn answer(mut stream: TcpStream, newest: &Mutex<Report>, now: Time) -> io::Result<()> {
-    stream.set_read_timeout(Some(PATIENCE))?;
+fn answer(mut stream: TcpStream, newest: &Mutex<Report>, clock: Clock) -> io::Result<()> {
+    let due = clock.now() + PATIENCE.into();
     stream.set_write_timeout(Some(PATIENCE))?;
     let (mut request, mut length) = ([0; REQUEST], 0);
     // What follows an empty line is not for a GET.
     while length < REQUEST && !request[..length].windows(4).any(|end| end == b"\r\n\r\n") {
+        let left = due.saturating_since(clock.now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        stream.set_read_timeout(Some(left.into()))?;
         match stream.read(&mut request[length..])? {
             0 => break,
             more => length += more,
         }
     }
-    let status = at(&lock(newest), now);
+    let status = at(&lock(newest), clock.now());
     let (code, kind, body) = match path(&request[..length]) {
         Some("/metrics") => ("200 OK", "text/plain; version=0.0.4", text(&status)),
         Some("/status.json") => ("200 OK", "application/json", format!("{status}\n")),
@@ -244,6 +256,24 @@ mod tests {
         assert_eq!(dropped(note(1, FloodChange::Began, 0)), Some(88), "nobody told that it ended");
         assert_eq!(dropped(note(1, FloodChange::GoesOn, 4)), Some(92));
         assert_eq!(dropped(note(1, FloodChange::NotTaken, 6)), Some(94));
+    }
+
+    #[test]
+    fn whoever_asks_a_byte_at_a_time_is_left_alone_within_a_second() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut slow = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (stream, _) = listener.accept().unwrap();
+        let clock = Clock::start();
+        let asking = std::thread::spawn(move || {
+            // Until the other end is closed, or for longer than a test may take.
+            (0..100).any(|_| {
+                std::thread::park_timeout(Duration::from_millis(300));
+                slow.write_all(b"G").is_err()
+            })
+        });
+        let error = answer(stream, &Mutex::new(Report::default()), clock).unwrap_err();
+        assert!(matches!(error.kind(), io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock), "{error}");
+        assert!(asking.join().unwrap(), "it was closed");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Signals by which the kernel would end or stop a process for what it reads or writes.
+//! Signals by which a process would end, or be halted in the middle of motion.
 
 use std::io;
 
@@ -27,4 +27,57 @@ pub fn ignore_signals_of_io() -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// How a process is asked to end, also by whoever started it in the background, where a shell has it ignore the first.
+const ASKED: [i32; 2] = [libc::SIGINT, libc::SIGTERM];
+/// The others whose default is an end or, as of Ctrl-Z, a halt. Not among them: those that cannot be caught (`SIGKILL`, `SIGSTOP`), and faults of the
+/// processor, after which nothing of the process is to be relied on (`SIGSEGV`, `SIGILL`, `SIGFPE`).
+const OTHERS: [i32; 16] = [
+    libc::SIGHUP,
+    libc::SIGQUIT,
+    libc::SIGTRAP,
+    libc::SIGABRT,
+    libc::SIGBUS,
+    libc::SIGUSR1,
+    libc::SIGUSR2,
+    libc::SIGALRM,
+    libc::SIGSTKFLT,
+    libc::SIGTSTP,
+    libc::SIGXCPU,
+    libc::SIGVTALRM,
+    libc::SIGPROF,
+    libc::SIGIO,
+    libc::SIGPWR,
+    libc::SIGSYS,
+];
+/// Real-time signals (signal(7)).
+const REAL_TIME: std::ops::RangeInclusive<i32> = 34..=64;
+
+/// The signals before which a device is to be stopped, but for those that whoever started this process has it ignore, as nohup(1) does with `SIGHUP`. Of
+/// the real-time ones, from 34 on, a C library keeps some to itself, which nobody can handle.
+pub fn signals_that_end() -> impl Iterator<Item = i32> {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let others = OTHERS.into_iter().chain(REAL_TIME).filter(move |signal| !ignores(&status, *signal));
+    ASKED.into_iter().chain(others)
+}
+
+/// Does a process with this `/proc/PID/status` ignore it (proc_pid_status(5))?
+fn ignores(status: &str, signal: i32) -> bool {
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_ignored_is_read_of_the_process() {
+        let status = "SigBlk:\t0000000000000002\nSigIgn:\t8000000000001001\nSigCgt:\t0000000180000440\n";
+        let ignored: Vec<i32> = (1..=64).filter(|signal| ignores(status, *signal)).collect();
+        assert_eq!(ignored, [libc::SIGHUP, libc::SIGPIPE, 64]);
+        assert!(!ignores("", libc::SIGHUP));
+    }
 }

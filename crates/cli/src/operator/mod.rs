@@ -401,16 +401,16 @@ impl Arguments {
     }
 
     /// What starts a robot for this operator there.
-    fn robot_command(&self, own: Option<&Fingerprint>) -> String {
-        let any = if self.connect.starts_with('[') { "[::]" } else { "0.0.0.0" };
+    fn robot_command(&self, remote: SocketAddr, own: Option<&Fingerprint>) -> String {
+        let any = if remote.is_ipv6() { "[::]" } else { "0.0.0.0" };
         let port = self.connect.rsplit(':').next().unwrap_or_default();
         let known = own.map_or_else(|| self.plaintext.flag().to_owned(), |own| format!("--trust {own}"));
         format!("`taut robot --listen {any}:{port} --transport {} {known}`", self.transport)
     }
 
     /// Why there is no session, and what to do about it.
-    fn advice(&self, error: &OperateError, own: Option<&Fingerprint>) -> String {
-        let (at, transport) = (&self.connect, self.transport);
+    fn advice(&self, error: &OperateError, remotes: &[SocketAddr], own: Option<&Fingerprint>) -> String {
+        let (at, transport) = (host::named(&self.connect, remotes), self.transport);
         let trouble = match error {
             OperateError::NotConnected(trouble) => trouble,
             OperateError::Lost(trouble, _) => {
@@ -418,7 +418,7 @@ impl Arguments {
             }
             other => return other.to_string(),
         };
-        let start = self.robot_command(own);
+        let start = self.robot_command(remotes[0], own);
         match trouble {
             Trouble::NoAnswer => format!(
                 "no answer from {at} within 5 s: is {start} running there, and is --robot-id its fingerprint?"
@@ -464,18 +464,19 @@ pub(crate) fn run(arguments: &Arguments, steered: Option<Steered>) -> Ended {
     let (opened, page, hear) = match steered {
         None => (arguments.device(clock, is_filled)?, None, None),
         Some(Steered { device, buttons, place, serve, show, hear }) => {
-            (Opened { device, lines: None, drops: None, buttons }, Some((place, (serve, show))), Some(hear))
+            let opened = Opened { device, lines: None, drops: None, failed: None, buttons };
+            (opened, Some((place, (serve, show))), Some(hear))
         }
     };
-    let Opened { device, lines: taker, drops, buttons: pressed } = opened;
+    let Opened { device, lines: taker, drops, failed: input_failed, buttons: pressed } = opened;
     let device = arguments.law.hand(device, arguments.period());
     let (place, page) = page.unzip();
     let (serve, show) = page.unzip();
     let metrics = arguments.metrics.map(|listen| Metrics::start(listen, clock)).transpose()?;
-    let remote = host::resolve(&arguments.connect)?;
+    let remotes = host::resolve_all(&arguments.connect)?;
     let transport = arguments.paths.transport(arguments.transport, arguments.deadline)?;
     let (transport, _traces) = arguments.traces.of(transport, &clock)?;
-    let endpoint = Endpoint::connect(transport, remote, security, &clock);
+    let endpoint = Endpoint::connect(transport, remotes[0], security, &clock);
     let endpoint = endpoint.and_then(|endpoint| if arguments.raw { endpoint.raw() } else { Ok(endpoint) });
     let endpoint = Arc::new(arguments.paths.over(endpoint.map_err(|error| error.to_string())?)?);
     let switched = Arc::clone(&endpoint);
@@ -548,7 +549,7 @@ pub(crate) fn run(arguments: &Arguments, steered: Option<Steered>) -> Ended {
     let session = match Session::start(arguments.scheduling, kept, work)? {
         Ok(session) => session,
         Err(Ok(_)) => return Ok(ExitCode::FAILURE),
-        Err(Err(error)) => return failed(arguments, &error, own.as_ref()),
+        Err(Err(error)) => return failed(arguments, &error, &remotes, own.as_ref()),
     };
     let remote = session.remote.clone();
     let leave = move || remote.send(OperatorCommand::Reconnect);
@@ -590,14 +591,15 @@ pub(crate) fn run(arguments: &Arguments, steered: Option<Steered>) -> Ended {
     match ended {
         Ok((at, progress)) => {
             Output::new(arguments.json).summary(at, &progress);
-            Ok(ExitCode::SUCCESS)
+            let has_failed = input_failed.is_some_and(|failed| failed());
+            Ok(if has_failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
         }
         Err(error) => {
             // What was is known, though the rest is not to be had.
             if let OperateError::Lost(_, progress) = &error {
                 Output::new(arguments.json).summary(clock.now(), progress);
             }
-            failed(arguments, &error, own.as_ref())
+            failed(arguments, &error, &remotes, own.as_ref())
         }
     }
 }
@@ -620,8 +622,13 @@ fn press(remote: &Remote<Machine>, pressed: Pressed, shown: Option<&SyncSender<t
     }
 }
 
-fn failed(arguments: &Arguments, error: &OperateError, own: Option<&Fingerprint>) -> Ended {
-    crate::say(&arguments.advice(error, own));
+fn failed(
+    arguments: &Arguments,
+    error: &OperateError,
+    remotes: &[SocketAddr],
+    own: Option<&Fingerprint>,
+) -> Ended {
+    crate::say(&arguments.advice(error, remotes, own));
     Ok(ExitCode::FAILURE)
 }
 

@@ -15,7 +15,7 @@ use taut_io::device::{DeviceSocket, Told};
 use taut_session::ChannelId;
 use taut_session::motion::{Joints, Motion, Schema};
 
-use self::packet::{PRESENT_BYTES, errors, register, signed, sync_read, sync_write};
+use self::packet::{CONTROL_BYTES, PRESENT_BYTES, errors, register, signed, sync_read, sync_write};
 use self::port::{Port, after, readable};
 
 /// Its servos, from the base: shoulder_pan, shoulder_lift, elbow_flex, wrist_flex, wrist_roll, gripper.
@@ -35,8 +35,9 @@ const SILENT: u32 = 5;
 const REPORT: u32 = 5;
 /// Until a bus that is gone is opened again.
 const AGAIN: Duration = Duration::from_millis(500);
-/// Until the first answers.
+/// Until all are there and have their limits: at the start, and when it is to move.
 const FIRST: Duration = Duration::from_secs(1);
+const AT_ONCE: Duration = Duration::from_millis(20);
 
 /// Where the joints are, how fast they move, and how hard.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -53,8 +54,9 @@ struct Present {
 pub(crate) fn run(path: &Path) -> Result<(), String> {
     let socket = DeviceSocket::of_process().map_err(|error| error.to_string())?;
     let at = |error: std::io::Error| format!("{}: {error}", path.display());
-    let mut bus = Bus { port: Port::open(path).map_err(at)?, missed: [0; 6] };
-    bus.first(path).map_err(at)??;
+    let said = |wrong: String| format!("{}: {wrong}", path.display());
+    let mut bus = Bus::open(path).map_err(at)?;
+    bus.all(after(FIRST)).map_err(at)?.map_err(said)?;
     let (role, channels) = hello(&socket)?;
     let info = DeviceInfo {
         lease: true,
@@ -67,7 +69,7 @@ pub(crate) fn run(path: &Path) -> Result<(), String> {
         Role::Robot => Arm::robot(bus, &channels)?,
         Role::Input => Arm::leader(bus, &channels)?,
     };
-    arm.prepare().map_err(at)?;
+    arm.prepare(after(FIRST)).map_err(at)?.map_err(said)?;
     socket.send(&Frame::Device(info));
     while arm.turn(&socket).or_else(|error| arm.reopen(&socket, path, &error)).map_err(at)? {}
     arm.stop(0, "end_of_file");
@@ -100,31 +102,34 @@ fn hello(socket: &DeviceSocket) -> Result<(Role, Vec<ChannelInfo>), String> {
 
 /// The servos, of which some may be gone.
 struct Bus {
-    port: Port,
+    /// `None`: it was pulled out. While anybody has it open, the kernel gives its name to nobody else.
+    port: Option<Port>,
     /// How often each did not answer, without a break.
     missed: [u32; 6],
 }
 
 impl Bus {
-    /// Are all there?
-    fn first(&mut self, path: &Path) -> std::io::Result<Result<(), String>> {
-        let until = after(FIRST);
+    fn open(path: &Path) -> std::io::Result<Self> {
+        Ok(Self { port: Some(Port::open(path)?), missed: [0; 6] })
+    }
+
+    fn port(&mut self) -> std::io::Result<&mut Port> {
+        self.port.as_mut().ok_or_else(|| std::io::ErrorKind::NotConnected.into())
+    }
+
+    /// Where all of them are, once all have answered one question; or what is wrong.
+    fn all(&mut self, until: Time) -> std::io::Result<Result<Present, String>> {
         let mut present = Present::default();
         loop {
             let wrong = self.read(&mut present)?;
-            let missing: Vec<String> = SERVOS
-                .iter()
-                .zip(self.missed)
-                .filter(|(_, missed)| *missed > 0)
-                .map(|(servo, _)| servo.to_string())
-                .collect();
-            if missing.is_empty() {
-                return Ok(wrong.map_or(Ok(()), |wrong| Err(format!("{}: {wrong}", path.display()))));
+            if self.missed == [0; 6] {
+                return Ok(wrong.map_or(Ok(present), Err));
             }
             if Clock::since_boot() >= until {
+                let missing = SERVOS.iter().zip(self.missed).filter(|(_, missed)| *missed > 0);
+                let missing: Vec<String> = missing.map(|(servo, _)| servo.to_string()).collect();
                 return Ok(Err(format!(
-                    "{}: no answer of servo {} at 1 Mbit/s; is the arm's own power on, and are its servos numbered 1 to 6?",
-                    path.display(),
+                    "no answer of servo {} at 1 Mbit/s; is the arm's own power on, and are its servos numbered 1 to 6?",
                     missing.join(", ")
                 )));
             }
@@ -133,8 +138,11 @@ impl Bus {
 
     /// Where it is; what is wrong with a servo.
     fn read(&mut self, present: &mut Present) -> std::io::Result<Option<String>> {
-        let answers =
-            self.port.ask(&sync_read(register::PRESENT, PRESENT_BYTES, &SERVOS), SERVOS.len(), PATIENCE)?;
+        let answers = self.port()?.ask(
+            &sync_read(register::PRESENT, PRESENT_BYTES, &SERVOS),
+            SERVOS.len(),
+            PATIENCE,
+        )?;
         self.missed.iter_mut().for_each(|missed| *missed += 1);
         let mut wrong = None;
         for answer in answers {
@@ -154,11 +162,24 @@ impl Bus {
 
     fn write(&mut self, register: u8, values: [u16; 6]) -> std::io::Result<()> {
         let each: Vec<(u8, [u8; 2])> = SERVOS.into_iter().zip(values.map(u16::to_le_bytes)).collect();
-        self.port.tell(&sync_write(register, &each))
+        self.port()?.tell(&sync_write(register, &each))
     }
 
     fn torque(&mut self, on: bool) -> std::io::Result<()> {
-        self.port.tell(&sync_write(register::TORQUE_ENABLE, &SERVOS.map(|servo| (servo, [u8::from(on)]))))
+        self.port()?.tell(&sync_write(register::TORQUE_ENABLE, &SERVOS.map(|servo| (servo, [u8::from(on)]))))
+    }
+
+    /// The first servo that does not hold, or not with this limit: nobody answers what is written.
+    fn lacks(&mut self, torque_limit: [u16; 6]) -> std::io::Result<Option<u8>> {
+        let request = sync_read(register::TORQUE_ENABLE, CONTROL_BYTES, &SERVOS);
+        let answers = self.port()?.ask(&request, SERVOS.len(), PATIENCE)?;
+        let holds = |(servo, limit): &(u8, u16)| {
+            let answer = answers.iter().find(|answer| answer.servo == *servo);
+            let data = answer.and_then(|answer| <[u8; CONTROL_BYTES]>::try_from(&answer.data[..]).ok());
+            data.is_some_and(|[on, .., low, high]| on == 1 && u16::from_le_bytes([low, high]) == *limit)
+        };
+        let lacking = SERVOS.into_iter().zip(torque_limit).find(|servo| !holds(servo));
+        Ok(lacking.map(|(servo, _)| servo))
     }
 
     fn go(&mut self, position: [f32; 6]) -> std::io::Result<()> {
@@ -230,16 +251,24 @@ impl Arm {
         Ok(Self::new(bus, Role::Input, moves.channel))
     }
 
-    /// A robot holds where it is; a leader turns freely.
-    fn prepare(&mut self) -> std::io::Result<()> {
-        self.wrong = self.bus.read(&mut self.present)?;
-        match self.role {
-            Role::Robot => {
-                self.bus.write(register::TORQUE_LIMIT, self.torque_limit)?;
-                self.hold()?;
-                self.bus.torque(true)
+    /// A robot holds where it is, with its limits, which a servo that was without power has forgotten; a leader turns freely. What is wrong, when
+    /// that is not so until then.
+    fn prepare(&mut self, until: Time) -> std::io::Result<Result<(), String>> {
+        loop {
+            self.present = match self.bus.all(until)? {
+                Ok(present) => present,
+                Err(wrong) => return Ok(Err(wrong)),
+            };
+            if self.role == Role::Input {
+                return self.bus.torque(false).map(Ok);
             }
-            Role::Input => self.bus.torque(false),
+            self.bus.write(register::TORQUE_LIMIT, self.torque_limit)?;
+            self.hold()?;
+            self.bus.torque(true)?;
+            let Some(servo) = self.bus.lacks(self.torque_limit)? else { return Ok(Ok(())) };
+            if Clock::since_boot() >= until {
+                return Ok(Err(format!("servo {servo} does not take its torque limit")));
+            }
         }
     }
 
@@ -254,7 +283,8 @@ impl Arm {
     /// The bus is gone.
     fn turn(&mut self, socket: &DeviceSocket) -> std::io::Result<bool> {
         let due = after(PERIOD);
-        self.wrong = self.bus.read(&mut self.present)?;
+        let wrong = self.bus.read(&mut self.present)?;
+        self.find(wrong);
         if let Some(wrong) = self.wrong.clone().filter(|_| self.enabled) {
             self.stop(0, &wrong);
         }
@@ -284,24 +314,35 @@ impl Arm {
     ) -> std::io::Result<bool> {
         let wrong = format!("bus: {error}");
         self.stop(0, &wrong);
-        self.wrong = Some(wrong);
+        self.find(Some(wrong));
         loop {
+            self.bus.port = None;
             self.answer(socket);
             if !self.obey_until(socket, after(AGAIN))? {
                 return Ok(false);
             }
-            let Ok(port) = Port::open(path) else { continue };
-            let mut bus = Bus { port, missed: [0; 6] };
-            if bus.read(&mut self.present).is_ok_and(|wrong| wrong.is_none()) && bus.missed == [0; 6] {
-                self.bus = bus;
-                if self.prepare().is_ok() {
-                    return Ok(true);
-                }
+            let Ok(bus) = Bus::open(path) else { continue };
+            self.bus = bus;
+            if self.prepare(after(AT_ONCE)).is_ok_and(|prepared| prepared.is_ok()) {
+                self.find(None);
+                return Ok(true);
             }
         }
     }
 
+    /// What is wrong with the bus now. A leader has nobody else whom it could tell.
+    fn find(&mut self, wrong: Option<String>) {
+        if self.role == Role::Input && wrong != self.wrong {
+            let says = wrong.as_deref().unwrap_or("it answers again");
+            crate::say(&format!("the leader arm: {says}"));
+        }
+        self.wrong = wrong;
+    }
+
     fn answer(&mut self, socket: &DeviceSocket) {
+        if self.role == Role::Input {
+            self.unsaid = None;
+        }
         if let Some((number, why)) = &self.unsaid
             && socket.send(&Frame::Stopped { number: *number, why: why.clone() })
         {
@@ -332,7 +373,8 @@ impl Arm {
     fn obey(&mut self, frame: Option<Frame>) {
         match (self.role, frame) {
             (Role::Input, _) | (_, Some(Frame::Limits(_) | Frame::Message { .. })) => {}
-            (_, Some(Frame::Enable)) => match self.wrong.clone() {
+            (_, Some(Frame::Enable)) if self.enabled => self.goal = None,
+            (_, Some(Frame::Enable)) => match self.ready() {
                 Some(wrong) => self.stop(0, &wrong),
                 None => (self.enabled, self.goal) = (true, None),
             },
@@ -347,6 +389,14 @@ impl Arm {
             // Whoever says what nobody understands may have meant a stop.
             _ => self.stop(0, "junk"),
         }
+    }
+
+    /// Is it ready to move? What is wrong, when it is not. Its power may have been away since it stopped.
+    fn ready(&mut self) -> Option<String> {
+        self.wrong.clone().or_else(|| match self.prepare(after(AT_ONCE)) {
+            Ok(prepared) => prepared.err(),
+            Err(error) => Some(format!("bus: {error}")),
+        })
     }
 
     /// It holds where it is. That the bus does not take that is seen when it is asked next.

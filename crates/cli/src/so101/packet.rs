@@ -17,6 +17,8 @@ pub(super) mod register {
     pub(in super::super) const PRESENT: u8 = 56;
 }
 
+/// Bytes from [`register::TORQUE_ENABLE`] on, up to the torque limit.
+pub(super) const CONTROL_BYTES: usize = 10;
 /// Bytes from [`register::PRESENT`] on.
 pub(super) const PRESENT_BYTES: usize = 6;
 

@@ -146,6 +146,40 @@ fn a_robot_that_is_killed_leaves_a_device_that_stands() {
     assert_eq!(site.applied_after(at), Vec::<Value>::new());
 }
 
+/// As nohup(1) starts it.
+#[test]
+fn a_robot_that_was_started_to_outlive_its_terminal_does() {
+    let _beside = beside_others();
+    let world = World::new("nohup");
+    let robot = "robot --listen 127.0.0.1:0 --transport udp --plaintext --state none --robot sim --json";
+    let mut command = Command::new("sh");
+    command.args(["-c", "trap '' HUP; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_taut")]);
+    command.args(robot.split(' ')).current_dir(world.path(""));
+    let mut robot = Running::start(command);
+    robot.wait_for("listening");
+    signal(robot.pid(), "-HUP");
+    for_a_while(300);
+    assert!(robot.child.try_wait().unwrap().is_none(), "it goes on");
+    assert_eq!(robot.end("-TERM").0, 0);
+}
+
+#[test]
+fn an_input_that_fails_ends_the_operator_with_a_failure_and_one_that_ends_well_does_not() {
+    let _beside = beside_others();
+    let world = World::new("input-status");
+    let plain = "--transport udp --plaintext --state none";
+    let mut robot = Running::start(
+        world.command(&format!("robot --listen 127.0.0.1:0 {plain} --robot sim:free {LIMITS} --json")),
+    );
+    let at = robot.wait_for("listening")["address"].as_str().unwrap().to_owned();
+    for (program, status, says) in [("exec:false", 1, "exit status: 1"), ("exec:true", 0, "exit status: 0")] {
+        let operator = format!("operator --connect {at} {plain} --input {program}");
+        let ended = crate::world::ended(world.command(&operator).output().unwrap());
+        assert!(ended.status == status && ended.err.contains(says), "{program}: {ended:?}");
+    }
+    assert_eq!(robot.end("-TERM").0, 0);
+}
+
 #[test]
 fn a_robot_that_is_told_to_end_stops_its_device_first() {
     let _beside = beside_others();

@@ -3,14 +3,14 @@
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use serde_json::Value;
 
-use crate::sessions::{Running, beside_one, for_a_while};
+use crate::sessions::{Running, beside_one, for_a_while, signal};
 use crate::world::World;
 
 const CHANNELS: &str = r#"
@@ -42,12 +42,17 @@ struct Servo {
 #[derive(Default)]
 struct Shared {
     servos: Mutex<Vec<Servo>>,
-    /// This one says nothing.
+    /// This one says nothing; [`ALL`]: none does.
     silent: AtomicU8,
+    /// This one does not answer the second question.
+    misses: AtomicU8,
+    asked: AtomicU32,
     /// The third one's.
     errors: AtomicU8,
     unplugged: AtomicBool,
 }
+
+const ALL: u8 = u8::MAX;
 
 struct Bus {
     shared: Arc<Shared>,
@@ -156,7 +161,8 @@ impl Shared {
             }
             return Vec::new();
         }
-        assert_eq!((instruction, register, count), (0x82, 56, 6));
+        assert_eq!(instruction, 0x82);
+        let asked = if register == 56 { self.asked.fetch_add(1, Ordering::Relaxed) } else { 0 };
         let mut answers = Vec::new();
         for &number in &parameters[2..] {
             let servo = &mut servos[usize::from(number) - 1];
@@ -164,12 +170,23 @@ impl Shared {
                 // 4 ms of 3000 steps a second.
                 servo.position += (servo.goal - servo.position).clamp(-12.0, 12.0);
             }
-            if self.silent.load(Ordering::Relaxed) == number {
+            if [number, ALL].contains(&self.silent.load(Ordering::Relaxed))
+                || asked == 1 && self.misses.load(Ordering::Relaxed) == number
+            {
                 continue;
             }
             let errors = if number == 3 { self.errors.load(Ordering::Relaxed) } else { 0 };
-            let [low, high] = (servo.position as u16).to_le_bytes();
-            let mut body = vec![number, 8, errors, low, high, 0, 0, 0, 0];
+            let data = match (register, count) {
+                (56, 6) => [(servo.position as u16).to_le_bytes(), [0; 2], [0; 2]].concat(),
+                (40, 10) => {
+                    let [on, goal, limit] =
+                        [servo.holds.into(), servo.goal as u16, servo.torque_limit].map(u16::to_le_bytes);
+                    [on, goal, [0; 2], [0; 2], limit].concat()
+                }
+                _ => panic!("{count} bytes from register {register}"),
+            };
+            let mut body = vec![number, count as u8 + 2, errors];
+            body.extend(data);
             body.push(!body.iter().fold(0, |sum: u8, byte| sum.wrapping_add(*byte)));
             answers.extend([0xff, 0xff]);
             answers.extend(body);
@@ -287,6 +304,87 @@ fn whatever_is_wrong_with_its_bus_stops_the_robot_and_is_named() {
             seen.extend((line["event"] != "status").then(|| line.to_string()));
         }
     }
+}
+
+#[test]
+fn a_servo_that_misses_a_question_at_the_start_stays_where_it_is() {
+    let _beside = beside_one();
+    let bus = Bus::new(2_600.0);
+    bus.shared.misses.store(4, Ordering::Relaxed);
+    let _site = Site::new("misses", &bus);
+    bus.until(|servos| servos.iter().all(|servo| servo.holds && servo.torque_limit == 500));
+    let goals: Vec<f32> = bus.shared.servos.lock().unwrap().iter().map(|servo| servo.goal).collect();
+    assert!(goals.iter().all(|goal| (goal - 2_600.0).abs() < 2.0), "{goals:?}");
+}
+
+#[test]
+fn servos_that_were_without_power_have_their_limits_again_before_they_move() {
+    let _beside = beside_one();
+    let bus = Bus::new(2_048.0);
+    let mut site = Site::new("power", &bus);
+    let (_operator, _mover) = site.moved();
+    bus.until(are_there);
+    bus.shared.silent.store(ALL, Ordering::Relaxed);
+    site.robot.find(|line| line["event"] == "stopped" && line["why"] == "device").unwrap();
+    // As one is that has just been given its power.
+    for servo in bus.shared.servos.lock().unwrap().iter_mut() {
+        *servo = Servo { position: 2_048.0, goal: 2_048.0, torque_limit: 1_000, holds: false };
+    }
+    bus.shared.silent.store(0, Ordering::Relaxed);
+    bus.until(|servos| {
+        are_there(servos) && servos.iter().all(|servo| servo.holds && servo.torque_limit == 500)
+    });
+}
+
+/// Programs that this one has started and that have this file open.
+fn users(parent: u32, path: &str) -> usize {
+    let of = |process: std::fs::DirEntry| {
+        let at = process.path();
+        let stat = std::fs::read_to_string(at.join("stat")).ok()?;
+        let theirs = stat.rsplit_once(") ")?.1.split(' ').nth(1)? == parent.to_string();
+        let mut open = std::fs::read_dir(at.join("fd")).ok()?.flatten();
+        let has = |file: std::fs::DirEntry| {
+            std::fs::read_link(file.path())
+                .is_ok_and(|link| link.to_string_lossy().trim_end_matches(" (deleted)") == path)
+        };
+        (theirs && open.any(has)).then_some(())
+    };
+    std::fs::read_dir("/proc").unwrap().flatten().filter_map(of).count()
+}
+
+#[test]
+fn a_bus_that_was_pulled_out_is_let_go_of_so_that_it_can_come_back_by_its_name() {
+    let _beside = beside_one();
+    let bus = Bus::new(2_048.0);
+    let site = Site::new("let-go", &bus);
+    bus.until(|servos| servos[0].holds);
+    let robot = site.robot.pid();
+    assert_eq!(users(robot, &bus.path), 1);
+    bus.shared.unplugged.store(true, Ordering::Relaxed);
+    for _ in 0..3_000 {
+        if users(robot, &bus.path) == 0 {
+            return;
+        }
+        for_a_while(10);
+    }
+    panic!("it has {} open still", bus.path);
+}
+
+#[test]
+fn a_leader_that_is_pulled_out_says_so() {
+    let _beside = beside_one();
+    let (follower, leader) = (Bus::new(2_048.0), Bus::new(2_300.0));
+    let mut site = Site::new("leader-gone", &follower);
+    let input = format!("{} --input so101:{}", site.connect, leader.path);
+    let mut operator = Running::start(site.world.command(&input));
+    follower.until(|servos| servos.iter().all(|servo| (servo.position - 2_300.0).abs() < 2.0));
+    leader.shared.unplugged.store(true, Ordering::Relaxed);
+    let stopped = site.robot.find(|line| line["event"] == "stopped").unwrap();
+    assert_eq!(stopped["why"], "watchdog", "{stopped}");
+    signal(operator.pid(), "-TERM");
+    let mut err = String::new();
+    operator.child.stderr.take().unwrap().read_to_string(&mut err).unwrap();
+    assert!(err.contains("the leader arm: bus: ") && !err.contains("frame"), "{err}");
 }
 
 #[test]

@@ -190,6 +190,8 @@ impl Orders {
             Frame::Stop { .. } => {
                 self.stop.get_or_insert(self.last_stop);
             }
+            // Unless it was stopped since.
+            Frame::Enable => self.enable = self.moves,
             // A newer one comes.
             Frame::Apply { .. } | Frame::Drive { .. } => self.dropped += 1,
             other => self.intro.push_front(other),

@@ -49,8 +49,8 @@ impl Outgoing {
 #[derive(Debug)]
 pub(super) struct Incoming {
     pub(super) messages: Messages,
-    /// Beginnings of messages, by channel.
-    begun: BTreeMap<u8, Vec<u8>>,
+    /// Beginnings of messages, by channel; `None`: of one that was too long, whose rest is nothing.
+    begun: BTreeMap<u8, Option<Vec<u8>>>,
 }
 
 impl Incoming {
@@ -75,14 +75,20 @@ impl Incoming {
             return Err(format!("channel `{}` is motion, and takes no messages", known.name));
         }
         let largest = known.largest;
-        let mut whole = self.begun.remove(&channel.0).unwrap_or_default();
-        if whole.len() + payload.len() > largest {
-            return Err(format!("a message of channel `{}` is longer than {largest} B", known.name));
+        let begun = self.begun.remove(&channel.0).unwrap_or_else(|| Some(Vec::new()));
+        let is_known = begun.is_none();
+        let mut whole = begun.filter(|begun| begun.len() + payload.len() <= largest);
+        if whole.is_none() && !is_known {
+            let error = format!("a message of channel `{}` is longer than {largest} B", known.name);
+            if more {
+                self.begun.insert(channel.0, None);
+            }
+            return Err(error);
         }
-        whole.extend_from_slice(payload);
+        whole.iter_mut().for_each(|whole| whole.extend_from_slice(payload));
         if more {
             self.begun.insert(channel.0, whole);
-        } else {
+        } else if let Some(whole) = whole {
             self.messages.push(now, channel, None, Content::Payload(whole));
         }
         Ok(())
@@ -168,6 +174,18 @@ mod tests {
     }
 
     #[test]
+    fn nothing_is_made_of_the_rest_of_a_message_that_is_too_long() {
+        let mut into = Incoming::new(channels());
+        let part = [7; 6_000];
+        let taken = [true, true, true, false]
+            .map(|more| into.message(Time::ZERO, Direction::ToRobot, MAP, &part, more).is_ok());
+        assert_eq!(taken, [true, false, true, true], "it is told once");
+        assert!(into.messages.is_empty());
+        into.message(Time::ZERO, Direction::ToRobot, MAP, &[1], false).unwrap();
+        assert_eq!(into.messages.pop(Time::ZERO).unwrap().content, Content::Payload(vec![1]));
+    }
+
+    #[test]
     fn what_a_channel_does_not_take_is_told_and_memory_is_bounded() {
         let mut into = Incoming::new(channels());
         let mut take = |direction, channel, payload: &[u8], more| {
@@ -176,7 +194,7 @@ mod tests {
         assert!(take(Direction::ToOperator, MAP, b"1", false).contains("no channel 0 to_operator"));
         assert!(take(Direction::ToRobot, ChannelId(9), b"1", false).contains("no channel 9"));
         assert!(take(Direction::ToRobot, ARM, b"1", false).contains("is motion"));
-        assert!(take(Direction::ToRobot, MAP, &[0; 10_001], true).contains("longer than 10000 B"));
+        assert!(take(Direction::ToRobot, MAP, &[0; 10_001], false).contains("longer than 10000 B"));
         into.message(Time::ZERO, Direction::ToRobot, MAP, &[0; 9_000], true).unwrap();
         assert!(into.message(Time::ZERO, Direction::ToRobot, MAP, &[0; 9_000], true).is_err());
         let twist = Motion::Twist(Twist::default());

@@ -311,6 +311,8 @@ impl Talk {
             }
             Frame::Device(info) => {
                 let hello = self.hello.take().ok_or("it said hello before")?;
+                // It may not have read for as long as it took to begin.
+                self.failure = None;
                 let _ = hello.try_send((info, self.own)); // Whoever waited may have given up.
             }
             Frame::Measured { state, controller_force } => {

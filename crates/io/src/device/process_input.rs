@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use taut_agent::{Alarm, DeviceFailure, DeviceMessage, OperatorDevice, Sample};
@@ -17,12 +18,19 @@ use super::program::{Dialogue, Program};
 use crate::Clock;
 
 /// A device in an operator's hand that is a program: it is told and heard by [`frames`](super::frame), and nobody waits for it. Its end is
-/// that of the device; one that hangs makes no samples, so that the robot stops by its watchdog; what is no frame is a stop.
+/// that of the session; one that hangs makes no samples, so that the robot stops by its watchdog; what is no frame is a stop.
 pub struct ProcessInput(Program<Talk>);
 
 /// Where an input's buttons go, once there is a session. It can be copied.
 #[derive(Clone, Default)]
-pub struct Buttons(Arc<OnceLock<Press>>);
+pub struct Buttons(Arc<Wires>);
+
+#[derive(Default)]
+struct Wires {
+    press: OnceLock<Press>,
+    /// The input is over, whether or not there was a session by then.
+    quit: AtomicBool,
+}
 
 type Press = Box<dyn Fn(Pressed) + Send + Sync>;
 
@@ -40,14 +48,20 @@ pub enum Pressed {
 }
 
 impl Buttons {
-    /// From now on `press` is called, on any thread; what was pressed before is not made up for. It does not wait.
+    /// From now on `press` is called, on any thread; of what was pressed before only [`Pressed::Quit`] is made up for. It does not wait.
     pub fn connect(&self, press: impl Fn(Pressed) + Send + Sync + 'static) {
-        let _ = self.0.set(Box::new(press)); // There is one session.
+        let _ = self.0.press.set(Box::new(press)); // There is one session.
+        if self.0.quit.load(Ordering::SeqCst) {
+            self.press(Pressed::Quit);
+        }
     }
 
     /// Something was pressed.
     pub fn press(&self, pressed: Pressed) {
-        if let Some(press) = self.0.get() {
+        if pressed == Pressed::Quit {
+            self.0.quit.store(true, Ordering::SeqCst);
+        }
+        if let Some(press) = self.0.press.get() {
             press(pressed);
         }
     }
@@ -58,6 +72,9 @@ impl std::fmt::Debug for Buttons {
         f.debug_struct("Buttons").finish_non_exhaustive()
     }
 }
+
+/// As [`ExitStatus`](std::process::ExitStatus) is shown.
+const SUCCESS: &str = "exit status: 0";
 
 /// Not told yet.
 enum Feeling {
@@ -76,7 +93,12 @@ struct Talk {
     given: Incoming,
     sample: State,
     readings: u64,
+    /// The session is over, and so is the program.
+    leaves: bool,
+    /// The program is over, and so is the session.
     ended: bool,
+    /// How its process ended.
+    how: Option<String>,
     buttons: Buttons,
     complain: Box<dyn FnMut(&str) + Send>,
 }
@@ -104,7 +126,9 @@ impl ProcessInput {
             given: Incoming::new(channels.clone()),
             sample: State::at(Time::ZERO),
             readings: 0,
+            leaves: false,
             ended: false,
+            how: None,
             buttons,
             complain: Box::new(complain),
         };
@@ -120,6 +144,12 @@ impl ProcessInput {
                 from_device: talk.given.messages.drops(),
             })
         })
+    }
+
+    /// Asked when the session is over and this is gone: did it end because the program did, and not well?
+    pub fn failed(&self) -> impl Fn() -> bool + 'static {
+        let shared = self.0.shared();
+        move || shared.look(|talk| talk.ended && talk.how.as_ref().is_some_and(|how| how != SUCCESS))
     }
 }
 
@@ -162,6 +192,12 @@ impl OperatorDevice for ProcessInput {
     fn poll_message(&mut self, _: Time) -> Option<DeviceMessage> {
         let next = self.0.look(|talk| talk.given.messages.pop(Clock::since_boot()));
         next.map(|waiting| waiting.message())
+    }
+}
+
+impl Drop for ProcessInput {
+    fn drop(&mut self) {
+        self.0.look(|talk| talk.leaves = true);
     }
 }
 
@@ -220,9 +256,14 @@ impl Dialogue for Talk {
     }
 
     fn end(&mut self, why: DeviceFailure) {
-        self.ended = true;
-        if let DeviceFailure::Ended(_) = why {
-            (self.complain)(&why.to_string());
+        if !self.leaves && !std::mem::replace(&mut self.ended, true) {
+            self.buttons.press(Pressed::Quit);
+        }
+        if let DeviceFailure::Ended(how) = &why {
+            if self.ended || how != SUCCESS {
+                (self.complain)(&why.to_string());
+            }
+            self.how = Some(how.clone());
         }
     }
 }
@@ -265,6 +306,7 @@ mod tests {
         let complain = move |why: &str| drop(sender.send(why.to_owned()));
         let mut input =
             ProcessInput::start(&words("input", Some(&log)), &channels(), buttons, complain).unwrap();
+        let failed = input.failed();
         let sample = wait_for(|| input.sample(Time::ZERO).filter(|sample| sample.reading > 0));
         assert_eq!(sample.state.position[0].to_bits(), 0.25f32.to_bits());
         input.feel(Time::ZERO, &State::at(Time::ZERO));
@@ -273,9 +315,35 @@ mod tests {
         assert!(complaints.recv().unwrap().contains("no frame"));
         input.lost();
         assert!(complaints.recv().unwrap().contains("exit status: 0"));
+        assert_eq!(pressed.recv(), Ok(Pressed::Quit));
         assert_eq!(wait_for(|| Some(input.sample(Time::ZERO)).filter(Option::is_none)), None);
         let lines = log.lines();
         assert!(lines[0].starts_with("Hello { role: Input, channels: 3 }"), "{lines:?}");
         assert!(lines.iter().any(|line| line.starts_with("Tick")), "{lines:?}");
+        drop(input);
+        assert!(!failed(), "it ended well");
+    }
+
+    #[test]
+    fn an_input_that_ends_with_another_status_has_failed_where_the_session_ended_by_that() {
+        let input = || ProcessInput::start(&words("mute", None), &channels(), Buttons::default(), |_| ());
+        let mut ends = input().unwrap();
+        let failed = ends.failed();
+        wait_for(|| ends.sample(Time::ZERO).is_none().then_some(()));
+        drop(ends);
+        assert!(failed());
+        // The session ends by something else, and the program with it.
+        let stays =
+            ProcessInput::start(&words("input", None), &channels(), Buttons::default(), |_| ()).unwrap();
+        let failed = stays.failed();
+        drop(stays);
+        assert!(!failed());
+        // Whoever asks later is told that the input is over.
+        let (buttons, (presses, pressed)) = (Buttons::default(), pipe());
+        let over = ProcessInput::start(&words("mute", None), &channels(), buttons.clone(), |_| ()).unwrap();
+        let failed = over.failed();
+        wait_for(|| failed().then_some(()));
+        buttons.connect(move |pressed| presses.send(pressed).unwrap_or_default());
+        assert_eq!(pressed.recv(), Ok(Pressed::Quit));
     }
 }

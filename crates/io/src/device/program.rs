@@ -86,11 +86,13 @@ impl<D: Dialogue> Program<D> {
         // is for people.
         command.args(arguments).env(DESCRIPTOR, "0").stdin(Stdio::from(theirs)).process_group(0);
         command.stdout(io::stderr().as_fd().try_clone_to_owned().map_or_else(|_| Stdio::null(), Stdio::from));
-        let child = command.spawn()?;
-        drop(command);
-        let exit = pidfd_open(Pid::from_child(&child), PidfdFlags::empty())?;
         let inner = Inner { dialogue, socket: Some(Arc::new(ours)) };
         let shared = Arc::new(Shared { inner: Mutex::new(inner), wake: Wakeup::new()? });
+        let mut child = command.spawn()?;
+        drop(command);
+        let exit = pidfd_open(Pid::from_child(&child), PidfdFlags::empty()).inspect_err(|_| {
+            let _ = child.kill().and_then(|()| child.wait()); // Nobody would notice its end.
+        })?;
         let theirs = shared.clone();
         let thread = spawn_unprivileged("taut device", || (), move || theirs.attend(child, &exit))?;
         shared.tell(|_| ());

@@ -20,7 +20,7 @@ pub(super) struct Guard {
     ends: Time,
     /// Those who pass; empty: everybody does, and there is no filter.
     known: Vec<SocketAddr>,
-    /// The kernel's count, as it was last looked at; it begins with the socket's.
+    /// The kernel's count, as it was last looked at.
     dropped: u32,
     /// Of this flood.
     flooded: u64,
@@ -124,6 +124,12 @@ const MOST_KNOWN: usize = 8;
 const NOTES: Duration = Duration::from_secs(1);
 
 impl Guard {
+    /// Of a socket that may have had another one: everybody passes, and what was dropped before is that one's.
+    pub(super) fn new(socket: &UdpSocket) -> Self {
+        let _ = SockRef::from(socket).detach_filter(); // There may be none.
+        Self { dropped: kernel_drops(socket).unwrap_or_default(), ..Self::default() }
+    }
+
     pub(super) fn heard(&mut self, strangers: u64) {
         self.strangers += strangers;
     }
@@ -319,7 +325,7 @@ mod tests {
         let (socket, peer, stranger) =
             (guarded("127.0.0.1:0"), guarded("127.0.0.1:0"), guarded("127.0.0.1:0"));
         let known = || vec![peer.local_addr().unwrap()];
-        let (mut guard, mut now) = (Guard::default(), Time::ZERO);
+        let (mut guard, mut now) = (Guard::new(&socket), Time::ZERO);
         // What passes after a look, which tells what was dropped before it, and how it was told.
         let mut look = |strangers, known: Vec<SocketAddr>| {
             now += PERIOD;
@@ -360,10 +366,26 @@ mod tests {
     }
 
     #[test]
+    fn the_next_guard_of_a_socket_lets_everybody_in_and_counts_from_there() {
+        let (socket, peer, stranger) =
+            (guarded("127.0.0.1:0"), guarded("127.0.0.1:0"), guarded("127.0.0.1:0"));
+        let mut guard = Guard::new(&socket);
+        guard.heard(FLOOD);
+        guard.look(Time::ZERO + PERIOD, &socket, || vec![peer.local_addr().unwrap()]);
+        assert!(passes(&stranger, &socket, 1_600) < 300);
+        // Its conversation is over, and the socket is the next one's.
+        let next = socket.try_clone().unwrap();
+        drop((guard, socket));
+        let mut guard = Guard::new(&next);
+        assert_eq!(passes(&stranger, &next, 1_600), 1_600);
+        assert_eq!(guard.look(Time::ZERO + PERIOD * 2, &next, Vec::new), KernelDrops::default());
+    }
+
+    #[test]
     fn a_filter_that_is_not_taken_is_no_end_of_a_flood() {
         let socket = guarded("127.0.0.1:0");
         let peer = |port| SocketAddr::from(([127, 0, 0, 1], port));
-        let (mut guard, mut now) = (Guard::default(), Time::ZERO);
+        let (mut guard, mut now) = (Guard::new(&socket), Time::ZERO);
         let mut look = |known: Vec<SocketAddr>| {
             now += PERIOD;
             guard.heard(FLOOD);
@@ -387,7 +409,7 @@ mod tests {
     #[test]
     fn a_buffer_that_was_full_counts_as_that() {
         let (socket, stranger) = (guarded("127.0.0.1:0"), guarded("127.0.0.1:0"));
-        let mut guard = Guard::default();
+        let mut guard = Guard::new(&socket);
         // Nobody reads, and it holds no more than that.
         SockRef::from(&socket).set_recv_buffer_size(100_000).unwrap();
         (0..2_000).for_each(|_| _ = stranger.send_to(&[7; 1_000], socket.local_addr().unwrap()).unwrap());

@@ -24,8 +24,8 @@ pub(super) struct Socket {
     /// Bound to all addresses: the answer must come from the one that was asked.
     pub(super) wildcard: bool,
     pub(super) ipv4: bool,
-    /// What `IP_TOS` or `IPV6_TCLASS` is set to.
-    class: u8,
+    /// What `IP_TOS` or `IPV6_TCLASS` is set to; `None`: as another conversation left it.
+    class: Option<u8>,
     /// How many buffers the kernel is offered at once: one while datagrams come one by one, because it would look for a
     /// second one in vain.
     pub(super) expected: usize,
@@ -54,16 +54,17 @@ impl Socket {
         let wildcard = local.ip().is_unspecified();
         ask_only_for(&socket, local.is_ipv4(), wildcard, config)
             .map_err(|error| PortError::Refused { what: "setting up the socket", error: error.into() })?;
+        let guard = Guard::new(&socket);
         Ok(Self {
             socket,
             state,
             connected: false,
             wildcard,
             ipv4: local.is_ipv4(),
-            class: 0,
+            class: None,
             expected: 1,
             read: Time::ZERO,
-            guard: Guard::default(),
+            guard,
         })
     }
 
@@ -109,14 +110,14 @@ impl Socket {
 
     /// DSCP and ECN are one byte. A conversation hardly ever changes it, so that this is hardly ever a system call.
     fn set_class(&mut self, class: u8) -> Result<(), Errno> {
-        if self.class != class {
+        if self.class != Some(class) {
             let reference = SockRef::from(&self.socket);
             let v6 = if self.ipv4 { Ok(()) } else { reference.set_tclass_v6(u32::from(class)) };
             // A socket for both versions needs both; one for IPv6 only refuses the other.
             let v4 = reference.set_tos_v4(u32::from(class));
             let set = if self.ipv4 { v4 } else { v6 };
             set.map_err(|error| Errno::from_raw(error.raw_os_error().unwrap_or(libc::EINVAL)))?;
-            self.class = class;
+            self.class = Some(class);
         }
         Ok(())
     }

@@ -66,7 +66,9 @@ impl Carrier {
     pub(crate) fn serves_again(&self) -> bool {
         match self {
             Self::Stack(stack) => stack.serves_again(),
-            other => matches!(other, Self::TcpAcceptor(_) | Self::PlainTcp(_)),
+            Self::TcpAcceptor(acceptor) => acceptor.is_listening(),
+            Self::PlainTcp(tcp) => tcp.is_listening(),
+            Self::Tcp(_) | Self::Absent(_) => false,
         }
     }
 

@@ -106,6 +106,11 @@ impl Acceptor {
         self.poller.as_fd().try_clone_to_owned()
     }
 
+    /// Does it wait for the next operator? One that was closed does not.
+    pub(crate) fn is_listening(&self) -> bool {
+        self.listener.is_some()
+    }
+
     /// Bytes sent and received over the operator's connection, or the last one's.
     pub fn stream_bytes(&self) -> (u64, u64) {
         self.served.as_ref().map_or(self.bytes, bytes_of)
@@ -129,7 +134,7 @@ impl Acceptor {
     fn work(&mut self, now: Time) {
         if self.resting.is_some_and(|until| now >= until) {
             self.resting = None;
-            self.listen_again();
+            self.listen_again(now);
         }
         if self.poller.wait(Some(Duration::ZERO), &mut self.ready).is_err() {
             return; // The connections find out by themselves.
@@ -166,11 +171,11 @@ impl Acceptor {
         }
     }
 
-    fn listen_again(&mut self) {
+    fn listen_again(&mut self, now: Time) {
         if let Some(listener) = &self.listener
             && self.poller.add(listener.as_fd(), LISTENER, Interest::Readable).is_err()
         {
-            self.listener = None; // The kernel has no memory left: nobody can come.
+            self.resting = Some(now + PER_GUEST); // The kernel has no memory left: it may have some later.
         }
     }
 

@@ -136,16 +136,27 @@ const BUFFER: usize = 65_536;
 const UNKNOWN: usize = 1_024;
 
 impl KernelTcp {
-    /// The end that connects. Returns at once; messages may be sent at once, and wait.
+    /// The end that connects. Returns at once; messages may be sent at once, and wait. Where no network is there it is closed at once, as when nobody
+    /// answers: one may be there later.
     ///
     /// # Errors
-    /// When there is no route or no descriptor.
+    /// When there is no descriptor, or the kernel does not take the configuration.
     pub fn client(remote: SocketAddr, config: KernelTcpConfig) -> io::Result<Self> {
-        let stream = socket::connect(remote, &config)?;
         let mut this = Self::new(State::Closed, None, config)?;
-        this.poller.add(stream.as_fd(), STREAM, Interest::ReadableOrWritable)?;
-        this.state = State::Connecting(stream);
+        match socket::connect(remote, &this.config) {
+            Ok(stream) => {
+                this.poller.add(stream.as_fd(), STREAM, Interest::ReadableOrWritable)?;
+                this.state = State::Connecting(stream);
+            }
+            Err(error) if is_without_network(&error) => this.events.push_back(Event::Closed),
+            Err(error) => return Err(error),
+        }
         Ok(this)
+    }
+
+    /// Does it wait for its next peer?
+    pub(crate) fn is_listening(&self) -> bool {
+        self.listener.is_some()
     }
 
     /// Does the kernel have Multipath TCP?
@@ -513,6 +524,15 @@ impl Transport for KernelTcp {
     fn uses_path(&self, _: PathId) -> bool {
         true
     }
+}
+
+/// Wi-Fi that is away, an address that it took with it, or nobody at the other end of this host's own network.
+fn is_without_network(error: &io::Error) -> bool {
+    use io::ErrorKind::{
+        AddrNotAvailable, ConnectionRefused, HostUnreachable, NetworkDown, NetworkUnreachable,
+    };
+    let kinds = [AddrNotAvailable, ConnectionRefused, HostUnreachable, NetworkDown, NetworkUnreachable];
+    kinds.contains(&error.kind())
 }
 
 fn is_passing(error: &io::Error) -> bool {

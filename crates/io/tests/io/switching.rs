@@ -1,13 +1,14 @@
 //! Both ends of a session go over one transport after the other, from the sockets that they have.
 
+use std::iter::Repeat;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration as StdDuration;
 
 use taut_agent::{OperatorCommand, OperatorNote, OperatorSettings, Playback, ResumePolicy, RobotCommand};
 use taut_core::{Duration, Time};
 use taut_io::session::{
-    Credentials, Endpoint, EndpointError, OperateConfig, Told, TransportConfig, TransportKind, operate,
-    os_identity, serve,
+    Credentials, Endpoint, EndpointError, OperateConfig, OperatorMachine, Remote, RobotMachine, Told,
+    TransportConfig, TransportKind, operate, os_identity, serve,
 };
 use taut_io::{Alarm, Clock, Driver, DriverConfig};
 use taut_session::{OperatorConfig, OperatorEvent, ResumeError, RobotConfig, State};
@@ -43,8 +44,17 @@ fn is_event(note: &OperatorNote, is_it: impl Fn(&OperatorEvent) -> bool) -> bool
     matches!(note, OperatorNote::Event(event) if is_it(event))
 }
 
-#[test]
-fn a_session_goes_over_each_transport_in_turn_and_a_stop_stays() {
+/// Both ends of a session, and what the operator tells.
+struct Ends<'a> {
+    here: &'a Endpoint,
+    there: &'a Endpoint,
+    robot: &'a Remote<RobotMachine<Rock>>,
+    operator: &'a Remote<OperatorMachine<Playback<Repeat<State>>>>,
+    notes: &'a Receiver<OperatorNote>,
+}
+
+/// A robot that has left its conversation twice before anybody came, and an operator then.
+fn with_a_session(first: TransportKind, test: impl FnOnce(&Ends<'_>)) {
     let clock = Clock::start();
     let [own, peer] = [os_identity(), os_identity()];
     let [trusts_own, trusts_peer] = [&own, &peer].map(|identity| Trust::only(identity.fingerprint()));
@@ -52,7 +62,6 @@ fn a_session_goes_over_each_transport_in_turn_and_a_stop_stays() {
         Credentials { identity: peer, trust: trusts_own },
         Credentials { identity: own, trust: trusts_peer },
     );
-    let first = TransportKind::Udp;
     let here = Endpoint::listen(first, "127.0.0.1:0".parse().unwrap(), Some(robots), &clock).unwrap();
     let there = Endpoint::connect(first, here.local_addr().unwrap(), Some(operators), &clock).unwrap();
     let (tell, notes): (Sender<OperatorNote>, _) = channel();
@@ -86,40 +95,62 @@ fn a_session_goes_over_each_transport_in_turn_and_a_stop_stays() {
         });
         let operator = operators.recv().unwrap();
         let _operator_ends = AtEnd(|| _ = operator.send(OperatorCommand::Close));
+        let (here, there, notes) = (&here, &there, &notes);
+        test(&Ends { here, there, robot: &robot, operator: &operator, notes });
+    });
+}
+
+fn is_connected(note: &OperatorNote) -> bool {
+    is_event(note, |event| matches!(event, OperatorEvent::Connected { .. }))
+}
+
+#[test]
+fn a_session_goes_over_each_transport_in_turn_and_a_stop_stays() {
+    let first = TransportKind::Udp;
+    with_a_session(first, |ends| {
+        let Ends { here, there, robot, operator, notes } = *ends;
         let moves = |over: &str| {
-            wait_for(&notes, &format!("a session over {over}"), |note| {
-                is_event(note, |event| matches!(event, OperatorEvent::Connected { .. }))
-            });
+            wait_for(notes, &format!("a session over {over}"), is_connected);
             // The clocks are compared a moment later.
             std::thread::park_timeout(StdDuration::from_millis(100));
             operator.send(OperatorCommand::Resume);
         };
         let is_resumed = |note: &OperatorNote| is_event(note, |event| *event == OperatorEvent::Resumed);
         moves("udp");
-        wait_for(&notes, "a resume", is_resumed);
+        wait_for(notes, "a resume", is_resumed);
         let datagrams = TransportKind::SHIPPED.into_iter().filter(|kind| *kind != TransportKind::Tcp);
         // Over the same one anew, too.
         for kind in datagrams.chain([TransportKind::Quic, TransportKind::Quic, first]) {
-            for endpoint in [&here, &there] {
+            for endpoint in [here, there] {
                 endpoint.switch(kind).unwrap();
             }
             robot.send(RobotCommand::Reconnect);
             operator.send(OperatorCommand::Reconnect);
             moves(kind.name());
-            wait_for(&notes, "a resume", is_resumed);
+            wait_for(notes, "a resume", is_resumed);
             assert_eq!((here.kind(), there.kind()), (kind, kind));
         }
         operator.stop(Alarm::Pressed);
-        wait_for(&notes, "a stop", |note| {
+        wait_for(notes, "a stop", |note| {
             is_event(note, |event| matches!(event, OperatorEvent::EmergencyStopped { .. }))
         });
-        for endpoint in [&here, &there] {
+        for endpoint in [here, there] {
             endpoint.switch(TransportKind::Sctp).unwrap();
         }
         robot.send(RobotCommand::Reconnect);
         operator.send(OperatorCommand::Reconnect);
         moves("sctp");
-        wait_for(&notes, "a refusal", |note| matches!(note, OperatorNote::NotDone(ResumeError::Latched)));
+        wait_for(notes, "a refusal", |note| matches!(note, OperatorNote::NotDone(ResumeError::Latched)));
+    });
+}
+
+#[test]
+fn a_robot_that_leaves_its_conversation_over_tcp_serves_whoever_comes_then() {
+    with_a_session(TransportKind::Tcp, |ends| {
+        wait_for(ends.notes, "a session", is_connected);
+        // While the operator is there: it comes again.
+        ends.robot.send(RobotCommand::Reconnect);
+        wait_for(ends.notes, "a session again", is_connected);
     });
 }
 

@@ -40,6 +40,14 @@ fn what_the_kernel_cannot_send_waits_here_and_an_emergency_does_not() {
     assert_eq!(client.waiting(), Waiting::Irreplaceable);
 }
 
+/// The kernel says so at once: to a broadcast address there is no TCP.
+#[test]
+fn where_no_network_is_a_client_is_closed_and_may_try_again() {
+    let mut client = KernelTcp::client("255.255.255.255:9".parse().unwrap(), KernelTcpConfig::new()).unwrap();
+    assert_eq!((client.poll_event(), client.poll_event()), (Some(Event::Closed), None));
+    assert_eq!(client.stats().connections, 0);
+}
+
 struct Ends {
     driver: Driver<Plain<KernelTcp>>,
     client: MachineId,

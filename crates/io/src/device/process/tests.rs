@@ -139,6 +139,10 @@ fn is_a_device_where_it_is_told_to() {
     if task == "mute" {
         exit(1);
     }
+    if task == "late" {
+        // Longer than it may leave unread what it is told once it has said hello.
+        pause(2_500);
+    }
     if let Some(force) = match task {
         "limited" => Some(5.0),
         "unlimited" => Some(-1.0),
@@ -164,7 +168,7 @@ fn is_a_device_where_it_is_told_to() {
                 device.obey();
             }
         }
-        "silent" | "limited" | "unlimited" => loop {
+        "silent" | "limited" | "unlimited" | "late" => loop {
             device.obey();
         },
         "deaf" => {
@@ -255,6 +259,12 @@ fn a_device_hears_what_there_is_its_limits_a_resume_set_points_and_the_stop_at_t
     for (line, begin) in lines.iter().zip(begins) {
         assert!(line.starts_with(begin), "{lines:?}");
     }
+}
+
+#[test]
+fn a_device_that_takes_its_time_to_begin_has_not_failed() {
+    let mut device = start_with("late", None, &channels()).unwrap();
+    assert_eq!(device.failure(), None);
 }
 
 #[test]
