@@ -23,8 +23,10 @@ interface Elsewhere {
   certificate_sha256: number[];
 }
 
-/** A way that is not there after so long, ms, is closed to what goes over it. */
+/** A way that is not there after so long, ms, is closed to what goes over it; and a WebSocket by which nothing came for so long. */
 const PATIENCE = 3000;
+/** So often it is looked whether anything came meanwhile: a page that was held up itself has missed looks, but no messages. */
+const LOOKS = 6;
 /** What is held and waits for longer, ms, is said anew by then. */
 const OLD = 100;
 
@@ -45,14 +47,27 @@ function webSocket(path: string, token: string): WebSocket {
 
 function socket(token: string, listener: Listener, what: string | null): void {
   const socket = webSocket("/session", token);
+  let unheard = 0;
+  // While it lives the answers to pings come; of one that died without a word nobody else tells.
+  const watch = setInterval(() => ++unheard > LOOKS && close(), PATIENCE / LOOKS);
+  const close = (): void => {
+    clearInterval(watch);
+    // A browser waits up to a minute for the other end to close it, too.
+    socket.onopen = socket.onmessage = socket.onclose = null;
+    socket.close();
+    listener.close();
+  };
   const send = (message: Uint8Array): boolean => {
     if (socket.readyState !== WebSocket.OPEN) return false;
     socket.send(message as Uint8Array<ArrayBuffer>);
     return true;
   };
   socket.onopen = () => listener.open({ send }, what);
-  socket.onmessage = ({ data }) => listener.message(new Uint8Array(data as ArrayBuffer));
-  socket.onclose = () => listener.close();
+  socket.onmessage = ({ data }) => {
+    unheard = 0;
+    listener.message(new Uint8Array(data as ArrayBuffer));
+  };
+  socket.onclose = close;
 }
 
 /** A connection that is there and let this page in, and the stream of what has to get there. */

@@ -43,6 +43,7 @@ class Console {
   private away = false;
   private stopPressedAt: number | null = null;
   private stopSaidAt = -Infinity;
+  private beatAt = -Infinity;
   private drawnAt = 0;
   private readonly clock = new GatewayClock();
   private readonly hold = new Hold();
@@ -69,8 +70,9 @@ class Console {
       }),
       // A browser may draw no page beside a headset, and call its timers once in a second.
       frame: () => {
-        this.repeatStop();
-        this.draw(performance.now());
+        const now = performance.now();
+        if (now - this.beatAt >= HEARTBEAT) this.beat();
+        this.draw(now);
       },
     },
     (to) => this.screen.lend(to),
@@ -174,11 +176,13 @@ class Console {
 
   /** Says what is held. A page that nobody sees says nothing: for the gateway it is gone. */
   private beat(): void {
+    const now = performance.now();
+    this.beatAt = now;
     this.repeatStop();
     this.panels.keys(document.hasFocus());
     // Also where nobody feels it: a contact that is over is none for who takes control later.
-    const share = this.rumble.next(performance.now());
-    if (this.hold.isLed && this.headset.isLate(performance.now(), UNSEEN)) this.release();
+    const share = this.rumble.next(now);
+    if (this.hold.isLed && this.headset.isLate(now, UNSEEN)) this.release();
     if ((document.visibilityState !== "visible" && !this.headset.isWatched) || !this.inControl) return;
     const pad = gamepad(navigator.getGamepads?.() ?? []);
     if (this.hold.readGamepad(pad) === "lost") {

@@ -19,6 +19,7 @@ let isWanted = false;
 let needsKey = true;
 /** Frames that were given to the decoder, the newest last: what a frame may refer to. */
 const given: number[] = [];
+const REMEMBERED = 64;
 let lastDecoded = 0;
 /** The frame that came last: it tells the encoder, where nothing is decoded, that a key frame before it was lost. */
 let lastCame = 0;
@@ -30,11 +31,13 @@ const PATIENCE = 5;
 /** Frames that wait for one before them, their room at the gateway already given back. */
 let held: Picture[] = [];
 const HELD = 4;
-let ready = 0;
+/** JPEGs that came, and by that count the one that is drawn: which of several is decoded first, nobody knows. */
+let came = 0;
+let shown = 0;
 const phase = new Phase();
 const made = new Map<number, number>();
-/** Frames that were held and are at the decoder now. */
-const waited = new Set<number>();
+/** Frames at the decoder whose room at the gateway is not given back yet. */
+const owed = new Set<number>();
 
 function tell(message: FromDecoder): void {
   postMessage(message);
@@ -67,20 +70,26 @@ function draw(channel: number, number: number, frame: VideoFrame | ImageBitmap, 
   askFor(channel, held.length > 0);
 }
 
+/** What the decoder still has is never drawn. */
+function giveBack(channel: number): void {
+  for (const _ of owed) tell({ send: taken(channel) });
+  owed.clear();
+}
+
 function start(picture: Picture): VideoDecoder {
-  decoder?.close();
-  codec = picture.codec;
   const { channel } = picture;
+  decoder?.close();
+  giveBack(channel);
+  codec = picture.codec;
   decoder = new VideoDecoder({
     output: (frame) => {
       const number = frame.timestamp / 1000;
-      draw(channel, number, frame, frame.displayWidth, frame.displayHeight, !waited.delete(number));
+      draw(channel, number, frame, frame.displayWidth, frame.displayHeight, owed.delete(number));
     },
     error: () => {
       decoder = null;
       needsKey = true;
-      waited.clear();
-      tell({ send: taken(channel) });
+      giveBack(channel);
       askFor(channel, false);
     },
   });
@@ -91,6 +100,11 @@ function start(picture: Picture): VideoDecoder {
 /** Is it ahead of the other, where numbers wrap? */
 function isNewer(number: number, other: number): boolean {
   return number !== other && (number - other) >>> 0 < 2 ** 31;
+}
+
+/** Is it so far from the other that it is of another start of the encoder, which counts from 0 again? */
+function isFar(number: number, other: number): boolean {
+  return Math.abs((number - other) | 0) > REMEMBERED;
 }
 
 /** Is what it needs the last frame that was decoded, or one that is kept for that? As in `crates/video/src/decoder.rs`. */
@@ -109,37 +123,44 @@ async function receive(bytes: Uint8Array, at: number): Promise<void> {
   // What was never shown is not kept.
   if (made.size > 64) made.delete(made.keys().next().value!);
   if (one.codec === "jpeg") {
-    const order = ++ready;
+    const order = ++came;
     const image = await createImageBitmap(new Blob([one.frame as Uint8Array<ArrayBuffer>], { type: "image/jpeg" })).catch(() => null);
-    if (!image || order < ready) return tell({ send: taken(one.channel) });
+    if (!image || order < shown) return tell({ send: taken(one.channel) });
+    shown = order;
     needsKey = false;
     return draw(one.channel, one.number, image, one.width, one.height);
   }
   if (isReady(one)) {
-    decode(one);
+    decode(one, true);
     for (let next; (next = held.find(isReady)); ) {
       held = held.filter((other) => other !== next);
-      waited.add(next.number);
-      decode(next);
+      decode(next, false);
     }
-    held = held.filter(({ number }) => isNewer(number, given.at(-1)!));
+    const last = given.at(-1)!;
+    held = held.filter(({ number }) => isNewer(number, last) && !isFar(number, last));
     return;
   }
   tell({ send: taken(one.channel) });
   const last = given.at(-1);
-  if (last !== undefined && !isNewer(one.number, last)) return;
+  if (last !== undefined && !isNewer(one.number, last)) {
+    if (!isFar(one.number, last)) return;
+    // The key frame that its start began with was lost.
+    needsKey = true;
+  }
   held = [...held, one].slice(-HELD);
   askFor(one.channel, true);
 }
 
-function decode(one: Picture): void {
+/** `isOwed`: as of `draw`. */
+function decode(one: Picture, isOwed: boolean): void {
   if (one.key) {
     needsKey = false;
     given.length = 0;
   }
   given.push(one.number);
-  if (given.length > 64) given.shift();
+  if (given.length > REMEMBERED) given.shift();
   const to = decoder && codec === one.codec ? decoder : start(one);
+  if (isOwed) owed.add(one.number);
   to.decode(new EncodedVideoChunk({ type: one.key ? "key" : "delta", timestamp: one.number * 1000, data: one.frame as Uint8Array<ArrayBuffer> }));
 }
 

@@ -49,6 +49,7 @@ export class Hold {
   /** Keys and pads on the screen that are pressed, by their name. */
   private pressed = new Map<string, { place: number; sign: number }>();
   private readonly stick = new Enabled();
+  /** Of two of one model their places tell which one it is. */
   private gamepad: string | null = null;
   /** Of a headset. */
   private readonly hand = new Enabled();
@@ -76,7 +77,7 @@ export class Hold {
   /** Reads the gamepad that there is. Gives what has happened to it. */
   readGamepad(pad: Gamepad | null): "lost" | "found" | null {
     const was = this.gamepad;
-    this.gamepad = pad?.id ?? null;
+    this.gamepad = pad && `${pad.index} ${pad.id}`;
     if (was !== this.gamepad) this.release();
     if (pad) {
       const isHeld = (pad.buttons[5]?.pressed ?? false) || (pad.buttons[4]?.pressed ?? false);

@@ -128,6 +128,21 @@ inEachBrowser((browser) => {
     assert.ok(Math.max(took.browser, took.gateway) <= 2 * LEASE + WATCHDOG + 200, JSON.stringify(took));
   });
 
+  test("a gateway that goes silent without a word is told within 5 s, and spoken with again when it is back", () =>
+    moving(browser(), async (page, session) => {
+      const from = performance.now();
+      session.console.process.kill("SIGSTOP");
+      try {
+        await shows(page, "#standing", /^NO LINK/);
+      } finally {
+        session.console.process.kill("SIGCONT");
+      }
+      const took = performance.now() - from;
+      console.log(`a silent gateway is told after ${took.toFixed(0)} ms`);
+      assert.ok(took <= 5_000, `${took} ms`);
+      await shows(page, "#standing", /^(PAUSED|STOPPED)/);
+    }));
+
   test("a robot that is killed is told, and a stop is not said to be acknowledged", () =>
     moving(browser(), async (page, session) => {
       await session.robot.end("SIGKILL");

@@ -126,9 +126,16 @@ impl Decoder {
             }
         });
         let (picture, frame) = parsed.inspect_err(|_| self.counts.malformed += 1)?;
-        if !picture.key && self.last().is_some_and(|last| !is_newer(picture.number, last)) {
-            self.counts.useless += 1;
-            return Ok(Taken::default());
+        if let Some(last) = self.last()
+            && !picture.key
+            && !is_newer(picture.number, last)
+        {
+            if !is_far(picture.number, last) {
+                self.counts.useless += 1;
+                return Ok(Taken::default());
+            }
+            // The key frame that its start began with was lost.
+            self.done.clear();
         }
         let mut taken = Taken::default();
         if !self.can(&picture) {
@@ -147,7 +154,9 @@ impl Decoder {
         }
         let last = self.last();
         let before = self.held.len();
-        self.held.retain(|held| last.is_none_or(|last| is_newer(held.picture.number, last)));
+        self.held.retain(|Held { picture: Picture { number, .. }, .. }| {
+            last.is_none_or(|last| is_newer(*number, last) && !is_far(*number, last))
+        });
         self.counts.useless += (before - self.held.len()) as u64;
         taken.ask = Some(match last {
             None => Ask::Key(picture.number),
@@ -203,4 +212,55 @@ impl Decoder {
 /// Is it ahead of the other, where numbers wrap?
 fn is_newer(number: u32, other: u32) -> bool {
     number != other && number.wrapping_sub(other) < 1 << 31
+}
+
+/// Is it so far from the other that it is of another start of the encoder, which counts from 0 again?
+fn is_far(number: u32, other: u32) -> bool {
+    let apart = number.wrapping_sub(other);
+    apart.min(apart.wrapping_neg()) as usize > REMEMBERED
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Encoder, EncoderConfig, Scene};
+
+    /// One that has decoded frame 1000; `None` where there is no library.
+    fn decoder() -> Option<Decoder> {
+        let mut decoder = Decoder::new().ok()?;
+        decoder.done.push_back(1_000);
+        Some(decoder)
+    }
+
+    fn codec() -> Codec {
+        if is_available() { Codec::Vp8 } else { Codec::H264 }
+    }
+
+    /// What is asked for when a frame comes that needs the one before it.
+    fn asked(decoder: &mut Decoder, number: u32) -> Option<Ask> {
+        let reference = number.wrapping_sub(1);
+        let (width, height) = (640, 480);
+        let mut payload = Vec::new();
+        Picture { codec: codec(), key: false, recovers: false, width, height, number, reference }
+            .emit(&mut payload);
+        decoder.take(&payload).unwrap().ask
+    }
+
+    #[test]
+    fn an_encoder_that_counts_from_0_again_is_asked_for_a_key_frame_where_its_first_one_was_lost() {
+        let Some(mut decoder) = decoder() else { return };
+        assert_eq!(asked(&mut decoder, 1_000 - REMEMBERED as u32), None, "it is late");
+        for number in [1, 2] {
+            assert_eq!(asked(&mut decoder, number), Some(Ask::Key(number)));
+        }
+    }
+
+    #[test]
+    fn what_waits_for_frames_of_a_start_that_is_over_waits_no_more() {
+        let Some(mut decoder) = decoder() else { return };
+        assert_eq!(asked(&mut decoder, 1_002), Some(Ask::Missing(1_000)));
+        let mut encoder = Encoder::new(EncoderConfig::new(640, 480, 30).codec(codec())).unwrap();
+        let key = encoder.encode(Scene::new(640, 480).unwrap().draw(0)).unwrap();
+        assert_eq!(decoder.take(&key.payload).unwrap().ask, Some(Ask::Decoded { last: 0, later: 0 }));
+    }
 }
