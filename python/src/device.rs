@@ -8,6 +8,7 @@ use taut::{Failure, RobotDevice, StopCause};
 
 use crate::brake::Brake;
 use crate::desk::{Desk, Work};
+use crate::error::SystemError;
 use crate::motion::PyMotion;
 
 /// A desk and what rings at it.
@@ -131,10 +132,7 @@ fn spawn<M: PyMotion>(
     work: impl FnOnce(&Front<M>) + Send + 'static,
 ) -> PyResult<()> {
     let thread = std::thread::Builder::new().name(name.to_owned());
-    thread
-        .spawn(move || work(&front))
-        .map(|_| ())
-        .map_err(|error| crate::error::SystemError::new_err(error.to_string()))
+    thread.spawn(move || work(&front)).map(|_| ()).map_err(|error| SystemError::new_err(error.to_string()))
 }
 
 impl<M: PyMotion> RobotDevice<M> for PythonDevice<M> {
@@ -233,6 +231,9 @@ fn tell_stops<M: PyMotion>(front: &Front<M>, object: &Py<PyAny>) {
         drop(desk);
         let called = Python::try_attach(|py| {
             let called = object.call_method1(py, "stop", (cause.name(),));
+            if let Some(why) = front.brake.as_ref().and_then(Brake::failure) {
+                SystemError::new_err(why).display(py);
+            }
             called.err().map(|error| {
                 let why = format!("`stop` raised {error}");
                 error.display(py);

@@ -20,14 +20,17 @@ use crate::{fingerprint, identity, seconds, status};
 /// Who closes a robot waits so long for it to end, and for its device's `stop`.
 const GOODBYE: Duration = Duration::from_secs(3);
 
-/// Devices of robots that nobody has any more, and which may not have been told to stop yet.
-static LEFT: Mutex<Vec<Weak<dyn Counter>>> = Mutex::new(Vec::new());
+/// Devices of robots that nobody has any more, and which may not have been told to stop yet; each with its process, for in one that was forked off
+/// nobody would tell them.
+static LEFT: Mutex<Vec<(u32, Weak<dyn Counter>)>> = Mutex::new(Vec::new());
 
 /// Before the interpreter goes: waits until such devices were told.
 #[pyfunction]
 pub(crate) fn wait_stopped(py: Python<'_>) {
-    let left = std::mem::take(&mut *LEFT.lock().unwrap_or_else(PoisonError::into_inner));
-    py.detach(|| left.iter().filter_map(Weak::upgrade).for_each(|front| front.wait_stopped(GOODBYE)));
+    let mut left = std::mem::take(&mut *LEFT.lock().unwrap_or_else(PoisonError::into_inner));
+    left.retain(|(process, _)| *process == std::process::id());
+    let fronts = || left.iter().filter_map(|(_, front)| front.upgrade());
+    py.detach(|| fronts().for_each(|front| front.wait_stopped(GOODBYE)));
 }
 
 /// A robot that runs.
@@ -216,8 +219,8 @@ impl Drop for PyRobot {
         if !self.pump.has_ended() {
             self.robot.close();
             let mut left = LEFT.lock().unwrap_or_else(PoisonError::into_inner);
-            left.retain(|front| front.strong_count() > 0);
-            left.push(Arc::downgrade(&self.front));
+            left.retain(|(_, front)| front.strong_count() > 0);
+            left.push((std::process::id(), Arc::downgrade(&self.front)));
         }
     }
 }

@@ -1,5 +1,6 @@
 """The programs of the README, each in a process of its own."""
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -35,6 +36,22 @@ def test_the_operator_of_the_readme_moves_its_robot(tmp_path):
                 break
         assert "arrived" in said, said
         assert "stop" in robot.stdout.readline()
+    finally:
+        robot.kill()
+        robot.wait()
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+def test_the_robot_of_the_readme_stops_when_a_signal_ends_it(tmp_path, name):
+    operator = taut.fingerprint(str(tmp_path / "operator.key"))
+    # Whoever runs the tests in the background may have had some signals ignored.
+    command = ["env", "--default-signal", sys.executable, "-u", EXAMPLES / "robot.py", "127.0.0.1:0", operator]
+    robot = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True)
+    try:
+        assert "listens on" in robot.stdout.readline()
+        robot.send_signal(getattr(signal, name))
+        said, _ = robot.communicate(timeout=PATIENCE)
+        assert "stopped: host" in said and robot.returncode == 128 + getattr(signal, name)
     finally:
         robot.kill()
         robot.wait()

@@ -33,14 +33,14 @@ def main():
 """
 
 
-def ends_by(ends, body, **environment):
-    """What a program with this function `main` says until it ends."""
+def ends_by(ends, body, code=0, **environment):
+    """What a program with this function `main` says until it ends, with this code."""
     program = PROGRAM + "".join(f"    {line}\n" for line in body.splitlines()) + "main()\n"
     command = [sys.executable, "-c", program, ends.keys["robot"], ends.prints["robot"]]
     done = subprocess.run(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=2 * PATIENCE, env={**os.environ, **environment}
     )
-    assert done.returncode == 0, done
+    assert done.returncode == code, done
     return done
 
 
@@ -80,6 +80,60 @@ operator.resume(60)
 assert Arm.applying.wait(60)
 """.strip()
     assert "stop host" in ends_by(ends, body, APPLY_SLEEPS="8").stdout
+
+
+EXECUTOR = "import concurrent.futures; concurrent.futures.ThreadPoolExecutor().submit(operator.drive, Hand())"
+
+
+@pytest.mark.parametrize("start", ["threading.Thread(target=operator.drive, args=(Hand(),)).start()", EXECUTOR], ids=["thread", "executor"])
+def test_a_program_whose_hand_drives_on_a_thread_ends_with_its_main_thread(ends, start):
+    body = f"""
+global arm, operator
+class Hand:
+    def sample(self):
+        return taut.State((0.1, 0, 0.2))
+    def feel(self, state):
+        pass
+    def lost(self):
+        os.write(1, b"let go\\n")
+arm = robot()
+operator = taut.connect(arm.address, identity=sys.argv[1], trust=sys.argv[2], deadline=2.0)
+{start}
+operator.resume(60)
+assert Arm.applying.wait(60)
+raise RuntimeError("that is all")
+""".strip()
+    done = ends_by(ends, body, code=1)
+    assert "stop host" in done.stdout and "let go" in done.stdout and "that is all" in done.stderr
+
+
+def test_signals_that_a_program_handles_or_ignores_are_left_to_it(ends):
+    body = """
+import signal
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+signal.signal(signal.SIGHUP, print)
+kept = robot()
+assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN and signal.getsignal(signal.SIGHUP) is print
+""".strip()
+    ends_by(ends, body)
+
+
+def test_a_process_that_was_forked_off_does_not_wait_for_a_device_of_its_parent(ends):
+    body = """
+def stop(self, cause):
+    Arm.applying.set()
+    time.sleep(2)
+Arm.stop = stop
+robot()
+assert Arm.applying.wait(60)
+child = os.fork()
+if child == 0:
+    begin = time.monotonic()
+    _ends._close_all()
+    os._exit(time.monotonic() - begin > 1)
+assert os.waitpid(child, 0)[1] == 0
+""".strip()
+    ends_by(ends, body)
 
 
 def test_a_process_that_was_forked_off_leaves_the_robot_alone(ends):

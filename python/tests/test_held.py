@@ -7,7 +7,7 @@ import time
 
 import pytest
 import taut
-from conftest import PATIENCE, WATCHDOG, until
+from conftest import PATIENCE, WATCHDOG, Arm, until
 
 HELD = 6.0  # s: so much longer than the watchdog that a busy machine does not blur the two.
 ROBOT = """
@@ -78,6 +78,11 @@ def test_an_apply_that_holds_is_stopped_before_it_returns(ends, by):
     finally:
         robot.kill()
         robot.wait()
+
+
+def test_a_brake_that_does_not_take_its_bytes_is_told(ends, capsys):
+    ends.robot(Arm(), brake=("/dev/full", b"brake")).stop()
+    until("it is told", lambda: "the brake /dev/full: No space left" in capsys.readouterr().err)
 
 
 def stop_of(operator):

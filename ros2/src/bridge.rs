@@ -222,9 +222,11 @@ fn listen(outbox: &Outbox<Event>) -> Result<(), String> {
             .map_while(Result::ok)
             .try_for_each(|line| lines.send(Event::Line(line)))
     });
-    let mut signals =
-        signal_hook::iterator::Signals::new([signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM])
-            .map_err(|error| error.to_string())?;
+    taut_io::ignore_signals_of_io().map_err(|error| format!("signals: {error}"))?;
+    let mut signals = signal_hook::iterator::Signals::new([0i32; 0]).map_err(|error| error.to_string())?;
+    for signal in taut_io::signals_that_end() {
+        let _ = signals.handle().add_signal(signal); // A C library keeps some to itself.
+    }
     let ended = outbox.clone();
     std::thread::spawn(move || signals.forever().try_for_each(|_| ended.send(Event::Ended)));
     Ok(())

@@ -203,8 +203,16 @@ impl Output {
     }
 
     fn is_heard(&self) -> Result<(), Failure> {
-        let nobody = "nobody subscribes to its topic with its type: start the robot's controller";
-        if self.subscribers.load(Ordering::Acquire) == 0 { Err(nobody.into()) } else { Ok(()) }
+        match (self.subscribers.load(Ordering::Acquire), self.moving.subscribers) {
+            (count, least) if count >= least => Ok(()),
+            (0, _) => {
+                Err("nobody subscribes to its topic with its type: start the robot's controller".into())
+            }
+            (count, least) => {
+                let why = "subscribe to its topic with its type: start the robot's controller";
+                Err(format!("{count} of the route's `subscribers = {least}` {why}").into())
+            }
+        }
     }
 }
 
@@ -253,7 +261,45 @@ device! {
 
 #[cfg(test)]
 mod tests {
+    use taut::TwistLimits;
+
     use super::*;
+    use crate::motion::{Format, Type};
+
+    /// A topic with so many subscribers.
+    struct Topic(Arc<AtomicUsize>);
+
+    impl Publish for Topic {
+        fn publish(&self, _: &[u8]) -> Result<(), String> {
+            Ok(())
+        }
+
+        fn subscribers(&self) -> Arc<AtomicUsize> {
+            Arc::clone(&self.0)
+        }
+    }
+
+    #[test]
+    fn nothing_moves_when_fewer_subscribe_than_the_route_says() {
+        let format = Format {
+            kind: Type::Twist,
+            joints: Vec::new(),
+            frame: String::new(),
+            velocity: true,
+            time_from_start: Duration::ZERO,
+        };
+        let limits = MotionLimits::Twist(TwistLimits::new());
+        let moving = Moving { format, limits, on_stop: OnStop::Zero, measured: None, subscribers: 2 };
+        let count = Arc::new(AtomicUsize::new(2));
+        let output = Output::start(moving, Box::new(Topic(Arc::clone(&count)))).unwrap();
+        let apply = || output.apply(&Twist::default(), Duration::from_secs(1));
+        assert!(RobotDevice::<Twist>::enable(&output).is_ok() && apply().is_ok());
+        // The controller ends, and whoever records goes on.
+        count.store(1, Ordering::Release);
+        let why = apply().unwrap_err().to_string();
+        assert!(why.contains("1 of the route's `subscribers = 2`"), "{why}");
+        assert!(RobotDevice::<Twist>::enable(&output).is_err());
+    }
 
     #[test]
     fn no_velocity_leads_out_of_a_joints_range() {

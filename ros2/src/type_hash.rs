@@ -91,6 +91,15 @@ pub(crate) fn of(kind: &str) -> Option<String> {
     Some(digest.iter().fold("RIHS01_".to_owned(), |hash, byte| format!("{hash}{byte:02x}")))
 }
 
+/// Does a message of this type begin with a `std_msgs/msg/Header`? `None`: it is not known here.
+pub(crate) fn has_header(kind: &str) -> Option<bool> {
+    match TYPES.iter().find(|(known, _)| *known == kind) {
+        Some((_, fields)) => Some(fields.starts_with("std_msgs/msg/Header ")),
+        // None of these does.
+        None => (kind.starts_with("std_msgs/") || kind == "tf2_msgs/msg/TFMessage").then_some(false),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

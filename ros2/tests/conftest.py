@@ -14,11 +14,12 @@ PATIENCE = 30
 class Bridge:
     """A process that tells what happens as lines of JSON."""
 
-    def __init__(self, file, started):
+    def __init__(self, file, started, signals="--default-signal"):
         self.file, self.started = file, started
         started.append(self)
+        # Whoever runs the tests in the background may have had some signals ignored.
         self.process = subprocess.Popen(
-            [PROGRAM, "--json", file], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            ["env", signals, PROGRAM, "--json", file], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
         self.lines = queue.Queue()
         self.said = []
@@ -40,10 +41,10 @@ class Bridge:
         self.process.stdin.write(line + "\n")
         self.process.stdin.flush()
 
-    def again(self):
+    def again(self, *signals):
         """After it was killed: on the port where it was."""
         self.file.write_text(self.file.read_text().replace("127.0.0.1:0", self.address))
-        return Bridge(self.file, self.started)
+        return Bridge(self.file, self.started, *signals)
 
     def kill(self):
         self.process.kill()

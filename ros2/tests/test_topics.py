@@ -3,6 +3,7 @@ import glob
 import json
 import os
 import pathlib
+import signal
 import time
 
 import pytest
@@ -147,6 +148,28 @@ def test_a_robots_bridge_that_is_ended_stops_the_base_first(ros, bridges):
     robot, _, told, _ = moving(ros, bridges)
     robot.tell("quit")
     comes_to_rest(told)
+
+
+@pytest.mark.parametrize("ros", ["dds"], indirect=True)
+@pytest.mark.parametrize("name", ["SIGHUP", "SIGQUIT", "SIGTSTP", "SIGUSR1", "SIGRTMIN"])
+def test_a_robots_bridge_that_a_signal_ends_stops_the_base_first(ros, bridges, name):
+    robot, _, told, _ = moving(ros, bridges)
+    robot.process.send_signal(getattr(signal, name))
+    comes_to_rest(told)
+    assert robot.process.wait(30) == 0
+
+
+@pytest.mark.parametrize("ros", ["dds"], indirect=True)
+def test_a_signal_that_a_bridge_was_started_to_ignore_does_not_end_it(ros, bridges):
+    robot, _ = bridges(BASE)
+    robot.kill()
+    again = robot.again("--ignore-signal=HUP")
+    again.until("listening")
+    again.process.send_signal(signal.SIGHUP)
+    time.sleep(0.5)
+    again.tell("is it there?")
+    again.until("error")
+    assert again.process.poll() is None
 
 
 def test_a_message_that_is_refused_stops_the_base_and_says_why(ros, bridges):

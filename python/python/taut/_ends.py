@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
+import signal
+import threading
 import time
 import weakref
 from types import SimpleNamespace
@@ -30,6 +33,26 @@ def _close_all() -> None:
     _taut.wait_stopped()
     if interrupted:
         raise interrupted
+
+
+# Before that CPython waits for threads, and one of them may be driving. What is registered last is called first there, and this module registers the
+# executors' own wait.
+with contextlib.suppress(AttributeError, ImportError, RuntimeError):
+    import concurrent.futures.thread
+
+    threading._register_atexit(_close_all)
+
+
+def _end(number: int, _: Any) -> None:
+    raise SystemExit(128 + number)
+
+
+def _end_in_order() -> None:
+    """A signal that asks the program to end, and of which it says nothing itself, ends it as an exception does: what is open is closed."""
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) is signal.SIG_DFL:
+                signal.signal(number, _end)
 
 
 def _split(channels: Iterable[Sender | Receiver]) -> dict[str, list]:
@@ -95,6 +118,7 @@ class Robot(_End):
     ``control`` is a :class:`Control`, by which the arm is led, or a law's name; the operator's has to be the same. Then ``apply`` comes once a period, with the law's
     reference, and ``measure`` has to say velocity and force.
     ``brake`` is what stops the hardware when Python is held up: where to, ``"udp:HOST:PORT"`` or a file, and the bytes that are written.
+    A robot that is made on the main thread has ``SIGTERM`` and ``SIGHUP`` raise ``SystemExit`` there, unless the program handles or ignores them.
     ``record`` names a file, ``….mcap``, into which the session is recorded, as ``taut robot --record`` does.
     ``keeps_stops_in`` names the file in which an emergency stop survives the process; ``None`` is for simulations.
     """
@@ -120,6 +144,7 @@ class Robot(_End):
         turns: bool = False,
         control: Control | str | None = None,
     ):
+        _end_in_order()
         self._inner = _taut.Robot(
             SimpleNamespace(
                 listen=listen,

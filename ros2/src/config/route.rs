@@ -9,6 +9,7 @@ use toml::Value;
 use super::duration;
 use super::limits::MotionLimits;
 use crate::motion::{Format, Type};
+use crate::type_hash;
 
 /// As it is written.
 #[derive(Deserialize)]
@@ -38,6 +39,7 @@ pub(super) struct RouteSpec {
     joints: Option<Vec<String>>,
     frame: Option<String>,
     measured: Option<String>,
+    subscribers: Option<usize>,
     command: Option<Command>,
     #[serde(default, deserialize_with = "duration")]
     time_from_start: Option<Duration>,
@@ -154,6 +156,8 @@ pub(crate) struct Moving {
     pub(crate) on_stop: OnStop,
     /// The topic on which the robot measures itself.
     pub(crate) measured: Option<String>,
+    /// It is moved while so many at least subscribe to its topic.
+    pub(crate) subscribers: usize,
 }
 
 /// What is wrong, and whether with its limits.
@@ -235,6 +239,9 @@ impl RouteSpec {
         let priority = self.priority.or(alone.then_some(BEHIND));
         let (deadline, max_rate) = (self.deadline, self.max_rate);
         let rewrites_stamp = self.stamp == Stamp::Rewrite;
+        if rewrites_stamp && type_hash::has_header(&ros_type) == Some(false) {
+            return Err("`stamp = \"rewrite\"` is for messages that begin with a std_msgs/msg/Header, and those of this type do not: leave it out".into());
+        }
         let moving = self.moving(kind, limits)?;
         Ok(Route {
             name,
@@ -278,6 +285,7 @@ impl RouteSpec {
                 ("joints", self.joints.is_some()),
                 ("frame", self.frame.is_some()),
                 ("measured", self.measured.is_some()),
+                ("subscribers", self.subscribers.is_some()),
                 ("command", self.command.is_some()),
                 ("time_from_start", self.time_from_start.is_some()),
                 ("limits", limits.is_some()),
@@ -335,6 +343,10 @@ impl RouteSpec {
             )
             .into());
         }
+        let subscribers = self.subscribers.unwrap_or(1);
+        if subscribers == 0 {
+            return Err("`subscribers` is 1 at least, the robot's controller".into());
+        }
         let on_stop = self.on_stop.unwrap_or(if velocity { OnStop::Zero } else { OnStop::Hold });
         match (on_stop, velocity) {
             (OnStop::Zero, false) => {
@@ -349,7 +361,7 @@ impl RouteSpec {
         let time_from_start = self.time_from_start.unwrap_or_default();
         let frame = self.frame.unwrap_or_default();
         let format = Format { kind, joints, frame, velocity, time_from_start };
-        Ok(Some(Moving { format, limits, on_stop, measured: self.measured }))
+        Ok(Some(Moving { format, limits, on_stop, measured: self.measured, subscribers }))
     }
 }
 

@@ -132,3 +132,42 @@ fn what_is_live_is_worthless_at_no_age_unless_the_file_says_so_and_goes_behind_c
     let said = channel("deadline = \"50ms\"\npriority = 6\n");
     assert!(said.contains("deadline: Some(Some(50ms))") && said.contains("priority: Some(6)"), "{said}");
 }
+
+#[test]
+fn a_stamp_is_rewritten_where_messages_begin_with_one() {
+    let route = |kind: &str| {
+        let route = format!(
+            "[[route]]\ntopic = \"/a\"\ntype = \"{kind}\"\ndirection = \"to_operator\"\nstamp = \"rewrite\"\n"
+        );
+        parse(&format!("{END}{route}")).map(|config| config.routes[0].rewrites_stamp)
+    };
+    // The last is not known here.
+    for kind in ["sensor_msgs/msg/JointState", "geometry_msgs/msg/PoseStamped", "nav_msgs/msg/Odometry"] {
+        assert_eq!(route(kind), Ok(true), "{kind}");
+    }
+    for kind in [
+        "geometry_msgs/msg/Twist",
+        "std_msgs/msg/Float64MultiArray",
+        "std_msgs/msg/String",
+        "std_msgs/msg/Bool",
+        "tf2_msgs/msg/TFMessage",
+    ] {
+        let why = route(kind).expect_err(kind);
+        assert!(why.contains("begin with a std_msgs/msg/Header") && why.contains(".toml:6:"), "{why}");
+    }
+}
+
+#[test]
+fn one_subscribes_at_least_and_more_where_the_route_says_so() {
+    let subscribers = |said: &str| {
+        let arm = ARM.replace("moves = true", &format!("moves = true\n{said}"));
+        parse(&format!("{END}{arm}"))
+            .map(|config| config.routes[0].moving.as_ref().map(|moving| moving.subscribers))
+    };
+    assert_eq!(subscribers(""), Ok(Some(1)));
+    assert_eq!(subscribers("subscribers = 2"), Ok(Some(2)));
+    assert!(subscribers("subscribers = 0").unwrap_err().contains("1 at least"));
+    let joints =
+        "[[route]]\ntopic = \"/a\"\ntype = \"sensor_msgs/msg/JointState\"\ndirection = \"to_operator\"\n";
+    assert!(wrong(&format!("{END}{joints}subscribers = 2\n")).contains("`moves = true`"));
+}
