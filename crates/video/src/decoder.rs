@@ -38,7 +38,7 @@ pub struct DecoderCounts {
     pub keys: u64,
     /// Of these, frames that needed nothing but what was acknowledged.
     pub recovered: u64,
-    /// Numbers between the first and the last that came that were not decoded.
+    /// Numbers between the first and the last that came of each start of the encoder that were not decoded.
     pub missing: u64,
     /// Frames that came, and were of no use: what they need was lost, or a newer one was decoded before.
     pub useless: u64,
@@ -53,7 +53,8 @@ pub struct Decoder {
     /// Numbers that were decoded since the last key frame, the newest last.
     done: VecDeque<u32>,
     held: VecDeque<Held>,
-    first: Option<u32>,
+    /// The number that was decoded last.
+    newest: Option<u32>,
     counts: DecoderCounts,
 }
 
@@ -108,7 +109,7 @@ impl Decoder {
             raw,
             done: VecDeque::new(),
             held: VecDeque::new(),
-            first: None,
+            newest: None,
             counts: DecoderCounts::default(),
         })
     }
@@ -202,9 +203,11 @@ impl Decoder {
         self.counts.decoded += 1;
         self.counts.keys += u64::from(picture.key);
         self.counts.recovered += u64::from(picture.recovers && !picture.key);
-        let first = *self.first.get_or_insert(picture.number);
-        let all = u64::from(picture.number.wrapping_sub(first)) + 1;
-        self.counts.missing = all.saturating_sub(self.counts.decoded);
+        if let Some(before) = self.newest.replace(picture.number)
+            && is_newer(picture.number, before)
+        {
+            self.counts.missing += u64::from(picture.number.wrapping_sub(before)) - 1;
+        }
         taken.decoded.push(Decoded { picture, image });
     }
 }
@@ -229,6 +232,7 @@ mod tests {
     fn decoder() -> Option<Decoder> {
         let mut decoder = Decoder::new().ok()?;
         decoder.done.push_back(1_000);
+        decoder.newest = Some(1_000);
         Some(decoder)
     }
 
@@ -262,5 +266,6 @@ mod tests {
         let mut encoder = Encoder::new(EncoderConfig::new(640, 480, 30).codec(codec())).unwrap();
         let key = encoder.encode(Scene::new(640, 480).unwrap().draw(0)).unwrap();
         assert_eq!(decoder.take(&key.payload).unwrap().ask, Some(Ask::Decoded { last: 0, later: 0 }));
+        assert_eq!(decoder.counts().missing, 0);
     }
 }

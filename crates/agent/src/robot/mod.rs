@@ -41,6 +41,8 @@ pub struct Robot<T, P: RobotDevice> {
     failed: Option<DeviceFailure>,
     /// It was enabled, and not stopped since.
     moves: bool,
+    /// It was stopped before the session has told it to.
+    stands: bool,
     /// Not told yet.
     notes: VecDeque<RobotNote>,
     /// When the device is asked next.
@@ -94,6 +96,7 @@ impl<T: Conversation, P: RobotDevice> Robot<T, P> {
             told_rate: None,
             has_operator: false,
             moves: false,
+            stands: false,
             began: Time::ZERO,
             served: Duration::ZERO,
             closing: None,
@@ -215,7 +218,7 @@ impl<T: Conversation, P: RobotDevice> Robot<T, P> {
         }
         // The session has stopped it since the device was asked last, and nobody has heard of that yet.
         if self.moves && self.session.watchdog_due().is_none() {
-            self.moves = false;
+            (self.moves, self.stands) = (false, true);
             self.device.0.stop(self.session.cause());
         }
         let period = self.device.0.period().max(Duration::from_micros(1));
@@ -294,7 +297,7 @@ impl<T: Conversation, P: RobotDevice> Robot<T, P> {
         match lasting.map_or_else(|| self.device.0.enable(), Err) {
             Ok(()) => {
                 self.failed = None;
-                self.moves = true;
+                (self.moves, self.stands) = (true, false);
                 self.session.enabled(now, epoch);
                 true
             }
@@ -342,7 +345,9 @@ impl<T: Conversation, P: RobotDevice> Robot<T, P> {
             }
             RobotEvent::Stop { why } => {
                 self.moves = false;
-                self.device.0.stop(why);
+                if !std::mem::take(&mut self.stands) {
+                    self.device.0.stop(why);
+                }
                 self.notes.push_back(RobotNote::Device(self.report));
                 let silence = self.applied.take().map(|applied| now.saturating_since(applied));
                 return Some(RobotNote::Stopped { why, silence, position: self.position });

@@ -111,7 +111,10 @@ fn a_device_is_stopped_before_it_is_asked_anything_where_the_session_stopped_whi
     world.now += MS * 5_000;
     // Nobody has asked for events yet.
     world.robot.handle_timeout(world.now);
-    assert!(world.arm.with(|arm| arm.led == led && arm.stops.last() == Some(&StopCause::Watchdog)));
+    let stops = world.arm.with(|arm| (arm.led == led).then(|| arm.stops.clone()));
+    assert_eq!(stops, Some(vec![StopCause::Watchdog]));
+    world.settle();
+    assert_eq!(world.arm.with(|arm| arm.stops.len()), 1, "it is told once");
 }
 
 #[test]
