@@ -4,11 +4,11 @@ use std::fs::{File, OpenOptions};
 use std::io::{Error, ErrorKind, Result, Write};
 use std::net::UdpSocket;
 use std::os::unix::fs::OpenOptionsExt;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError, TryLockError};
 
 use rustix::fs::OFlags;
 
-/// Bytes and where they go. Writing never waits: what is not taken at once is lost, and the next stop writes again.
+/// Bytes and where they go. Writing does not wait: what is not taken at once is lost, and the next stop writes again.
 pub(crate) struct Brake {
     name: String,
     to: To,
@@ -48,7 +48,8 @@ impl Brake {
             To::Udp(socket) => socket.send(&self.bytes).or_else(|_| socket.send(&self.bytes)),
             To::File(file) => match file.try_lock() {
                 Ok(mut file) => self.write(&mut file),
-                Err(_) => return, // Another thread is at it.
+                Err(TryLockError::Poisoned(file)) => self.write(&mut file.into_inner()),
+                Err(TryLockError::WouldBlock) => return, // Another thread is at it.
             },
         };
         let failure = match taken {
@@ -62,7 +63,10 @@ impl Brake {
     /// it had is not given to another.
     fn write(&self, file: &mut Option<File>) -> Result<usize> {
         match file.as_mut().map(|file| file.write(&self.bytes)) {
-            Some(Err(error)) if error.kind() != ErrorKind::WouldBlock => *file = None,
+            // A descriptor by its number may be another file's by then.
+            Some(Err(error)) if error.kind() != ErrorKind::WouldBlock && !self.name.contains("/fd/") => {
+                *file = None
+            }
             Some(taken) => return taken,
             None => {}
         }

@@ -10,7 +10,8 @@ use signal_hook::iterator::{Handle, Signals};
 use taut_core::{Duration, Time};
 use taut_io::lines::Line;
 use taut_io::{
-    CapabilitySet, DriverConfig, ThreadOptions, drop_privileges, signals_that_end, spawn_unprivileged,
+    CapabilitySet, DriverConfig, FIRST_REAL_TIME, ThreadOptions, drop_privileges, signals_that_end,
+    spawn_unprivileged,
 };
 use taut_session::StopCause;
 
@@ -123,7 +124,13 @@ impl OnSignal {
         let mut signals = Signals::new([0i32; 0]).map_err(|error| format!("signals: {error}"))?;
         let handle = signals.handle();
         for signal in signals_that_end() {
-            let _ = handle.add_signal(signal); // A C library keeps some to itself.
+            let added = handle.add_signal(signal);
+            // Of the real-time ones a C library keeps some to itself.
+            if let Err(error) =
+                added.or_else(|error| if signal < FIRST_REAL_TIME { Err(error) } else { Ok(()) })
+            {
+                return Err(format!("signal {signal}: {error}"));
+            }
         }
         let ends = Arc::new(Mutex::new(None::<Ends>));
         let known = Arc::clone(&ends);

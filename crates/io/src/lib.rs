@@ -81,6 +81,6 @@ pub use port::{DccpPort, FloodChange, FloodNote, Port, PortError, PortStats, Udp
 pub use privileges::{CapabilitySet, drop_privileges, hide_memory, spawn_unprivileged};
 #[cfg(feature = "qlog")]
 pub use qlog::{QlogCounts, QlogFolder};
-pub use signals::{ignore_signals_of_io, signals_that_end};
+pub use signals::{FIRST_REAL_TIME, ignore_signals_of_io, signals_that_end};
 pub use state_file::{StateFile, StateFileError, StateWriter};
 pub use thread::{Slice, ThreadOptions, Warning, fall_back, outrank, set_slice, stand_back};

@@ -19,7 +19,7 @@
 //! Nobody is told of ENABLED before the device has [taken](Safety::taken) it, and nothing moves the device. A resume that it does not take, or of which it says nothing
 //! within the watchdog's time, is answered as one that a stop overtook.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use taut_core::{Deadline, Duration, Time};
 use taut_wire::session::{Answer, RobotState, Status as Report, StopCause};
@@ -53,8 +53,8 @@ pub(crate) struct Safety {
     watchdog: Duration,
     /// When the last motion that was applied was made, of each source that has moved since the resume; and when that came.
     moved: BTreeMap<Source, Time>,
-    /// Those that have begun where the robot was, and that nothing has moved since then.
-    begun: BTreeSet<Source>,
+    /// When those that have not moved it yet were heard first since the resume.
+    begun: BTreeMap<Source, Time>,
     resumed: Time,
     held_locally: bool,
     /// The operator's emergency stop, or a kept one, which an operator resets.
@@ -77,7 +77,7 @@ impl Safety {
             epoch,
             watchdog,
             moved: BTreeMap::new(),
-            begun: BTreeSet::new(),
+            begun: BTreeMap::new(),
             resumed: Time::ZERO,
             held_locally: latched.is_some_and(|latch| latch.held_locally),
             held_remotely: latched.is_some_and(|latch| latch.held_remotely),
@@ -211,11 +211,6 @@ impl Safety {
         fresh
     }
 
-    /// The number of the last command obeyed.
-    pub(crate) fn last_command(&self) -> Option<u64> {
-        self.last.map(|(last, _)| last)
-    }
-
     /// What was answered before, when this command came before or is older than one that did.
     fn answered(&self, command: u64) -> Option<Answer> {
         match self.last? {
@@ -290,13 +285,11 @@ impl Safety {
     /// that have moved since the resume each has to go on: one whose motion stays out is not made up for by the others.
     pub(crate) fn feed(&mut self, source: Source, created: Time) {
         self.moved.insert(source, created);
-        self.begun.clear();
     }
 
-    /// Is its motion to begin where the robot is now? Once, unless it has moved the robot since the resume; and again when something else has since it
-    /// was asked last.
-    pub(crate) fn begins(&mut self, source: Source) -> bool {
-        !self.moved.contains_key(&source) && self.begun.insert(source)
+    /// As long as it has not moved the robot since the resume its motion begins where the robot is; since when it has been heard then.
+    pub(crate) fn begins(&mut self, source: Source, now: Time) -> Option<Time> {
+        (!self.moved.contains_key(&source)).then(|| *self.begun.entry(source).or_insert(now))
     }
 
     /// Has any other source?

@@ -70,6 +70,8 @@ pub struct Robot<T, P: RobotDevice> {
 /// Steps at once, when the host was late, are of so long at most; those beyond are left out: the device stood still. A guard lets a set point go as far at
 /// once, and a law that leads the device goes a step in each.
 const LONGEST_STEPS: Duration = Duration::from_millis(50);
+/// And so many.
+const MOST_STEPS: u64 = 100;
 
 /// Is it worth telling? A change of less than a thirty-second is not.
 fn is_news(rate: Option<Bitrate>, told: Option<Bitrate>) -> bool {
@@ -216,14 +218,16 @@ impl<T: Conversation, P: RobotDevice> Robot<T, P> {
         if now < self.next_step {
             return;
         }
-        // The session has stopped it since the device was asked last, and nobody has heard of that yet.
-        if self.moves && self.session.watchdog_due().is_none() {
+        // Whoever runs it has not asked what happened yet.
+        if self.moves
+            && let Some(why) = self.session.untold_stop()
+        {
             (self.moves, self.stands) = (false, true);
-            self.device.0.stop(self.session.cause());
+            self.device.0.stop(why);
         }
         let period = self.device.0.period().max(Duration::from_micros(1));
         let behind = (now - self.next_step) / period;
-        let steps = (behind + 1).min((LONGEST_STEPS / period).max(1));
+        let steps = (behind + 1).min((LONGEST_STEPS / period).clamp(1, MOST_STEPS));
         let mut newest = None;
         for _ in 0..steps {
             newest = self.device.0.measure().or(newest);

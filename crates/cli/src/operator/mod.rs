@@ -424,7 +424,7 @@ impl Arguments {
                 "no answer from {at} within 5 s: is {start} running there, and is --robot-id its fingerprint?"
             ),
             Trouble::Unreachable => format!(
-                "cannot connect to {at}: nobody listens there; start `taut robot --transport {transport}` first"
+                "cannot connect to {at}: nobody listens there, or there is no network; start `taut robot --transport {transport}` first"
             ),
             Trouble::Busy => {
                 format!("the robot at {at} has another operator: try again when that one has gone")
@@ -611,7 +611,8 @@ fn press(remote: &Remote<Machine>, pressed: Pressed, shown: Option<&SyncSender<t
         Pressed::Alarm(Alarm::Lost) => Press::Lost(Loss::Ended),
         Pressed::Reset => Press::Command(OperatorCommand::Reset),
         Pressed::Resume => Press::Command(OperatorCommand::Resume),
-        Pressed::Quit => Press::Command(OperatorCommand::Close),
+        // Of an input that is gone, and presses nothing again.
+        Pressed::Quit => return host::insist(|| remote.send(OperatorCommand::Close)),
     };
     // Whoever hears nothing presses again.
     let taken = button::tell(remote, &press);

@@ -33,6 +33,8 @@ const PATIENCE: Duration = Duration::from_millis(3);
 const SILENT: u32 = 5;
 /// Periods between reports to the operator: 50 a second.
 const REPORT: u32 = 5;
+/// Between two words on what is wrong with a leader.
+const WORDS: Duration = Duration::from_secs(1);
 /// Until a bus that is gone is opened again.
 const AGAIN: Duration = Duration::from_millis(500);
 /// Until all are there and have their limits: at the start, and when it is to move.
@@ -207,6 +209,8 @@ struct Arm {
     enabled: bool,
     /// What is wrong with the bus.
     wrong: Option<String>,
+    /// Nothing is said of that until then.
+    next_word: Time,
     /// That it stopped, until somebody reads that: the number of the stop, or 0, and why.
     unsaid: Option<(u32, String)>,
 }
@@ -224,6 +228,7 @@ impl Arm {
             goal: None,
             enabled: false,
             wrong: None,
+            next_word: Time::ZERO,
             unsaid: None,
         }
     }
@@ -267,7 +272,7 @@ impl Arm {
             self.bus.torque(true)?;
             let Some(servo) = self.bus.lacks(self.torque_limit)? else { return Ok(Ok(())) };
             if Clock::since_boot() >= until {
-                return Ok(Err(format!("servo {servo} does not take its torque limit")));
+                return Ok(Err(format!("servo {servo} does not say that it holds within its torque limit")));
             }
         }
     }
@@ -332,7 +337,9 @@ impl Arm {
 
     /// What is wrong with the bus now. A leader has nobody else whom it could tell.
     fn find(&mut self, wrong: Option<String>) {
-        if self.role == Role::Input && wrong != self.wrong {
+        let now = Clock::since_boot();
+        if self.role == Role::Input && wrong != self.wrong && now >= self.next_word {
+            self.next_word = now + WORDS;
             let says = wrong.as_deref().unwrap_or("it answers again");
             crate::say(&format!("the leader arm: {says}"));
         }

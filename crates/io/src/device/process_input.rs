@@ -95,6 +95,8 @@ struct Talk {
     readings: u64,
     /// It is sampled, and that it has ended is found by that.
     is_sampled: bool,
+    /// It was a reason to stop, which is said until it is acknowledged: the session goes on for that.
+    has_alarmed: bool,
     /// The session is over, and so is the program.
     leaves: bool,
     /// The program is over, and so is the session.
@@ -129,6 +131,7 @@ impl ProcessInput {
             sample: State::at(Time::ZERO),
             readings: 0,
             is_sampled: false,
+            has_alarmed: false,
             leaves: false,
             ended: false,
             how: None,
@@ -253,14 +256,14 @@ impl Dialogue for Talk {
     fn hear(&mut self, now: Time, said: Result<Frame, FrameError>) {
         let heard = said.map_err(|error| error.to_string()).and_then(|frame| self.take(now, frame));
         if let Err(why) = heard {
-            self.buttons.press(Pressed::Alarm(Alarm::Lost));
+            self.alarm(Alarm::Lost);
             (self.complain)(&format!("STOP, it wrote what is no frame: {why}"));
         }
     }
 
     fn end(&mut self, why: DeviceFailure) {
         let is_known = self.leaves || std::mem::replace(&mut self.ended, true);
-        if !is_known && !self.is_sampled {
+        if !is_known && !self.is_sampled && !self.has_alarmed {
             self.buttons.press(Pressed::Quit);
         }
         if let DeviceFailure::Ended(how) = &why {
@@ -273,6 +276,11 @@ impl Dialogue for Talk {
 }
 
 impl Talk {
+    fn alarm(&mut self, alarm: Alarm) {
+        self.has_alarmed = true;
+        self.buttons.press(Pressed::Alarm(alarm));
+    }
+
     fn take(&mut self, now: Time, frame: Frame) -> Result<(), String> {
         match frame {
             Frame::Sample(state) => (self.sample, self.readings) = (as_state(&state), self.readings + 1),
@@ -280,11 +288,9 @@ impl Talk {
             Frame::Message { channel, more, payload, .. } => {
                 self.given.message(now, Direction::ToRobot, channel, &payload, more)?;
             }
-            Frame::Button(button) => self.buttons.press(match button {
-                Button::Stop => Pressed::Alarm(Alarm::Pressed),
-                Button::Reset => Pressed::Reset,
-                Button::Resume => Pressed::Resume,
-            }),
+            Frame::Button(Button::Stop) => self.alarm(Alarm::Pressed),
+            Frame::Button(Button::Reset) => self.buttons.press(Pressed::Reset),
+            Frame::Button(Button::Resume) => self.buttons.press(Pressed::Resume),
             // It has nothing to say of itself but its name, which nobody asks for.
             Frame::Device(_) => {}
             _ => return Err("an input does not write such a frame".to_owned()),

@@ -387,6 +387,14 @@ impl<T: Transport> Robot<T> {
         self.safety.latch()
     }
 
+    /// Why it has stopped, where [`poll_event`](Self::poll_event) has not told that yet.
+    pub fn untold_stop(&self) -> Option<StopCause> {
+        self.events.iter().find_map(|event| match event {
+            RobotEvent::Stop { why } => Some(*why),
+            _ => None,
+        })
+    }
+
     /// Why it stopped last.
     pub fn cause(&self) -> StopCause {
         self.safety.cause()
@@ -514,8 +522,10 @@ impl<T: Transport> Robot<T> {
             Err(Verdict::Superseded)
         } else {
             // Something else has moved the robot since the resume: motion begins where it is now.
-            if self.safety.has_moved_by_others(Source::States) && self.safety.begins(Source::States) {
-                self.guard.enable(now);
+            if self.safety.has_moved_by_others(Source::States)
+                && let Some(since) = self.safety.begins(Source::States, now)
+            {
+                self.guard.begin(now, since);
             }
             self.guard.bound(now, &item.state)
         };

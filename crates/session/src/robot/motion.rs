@@ -67,8 +67,8 @@ impl<T: Transport> Robot<T> {
             return Err(DropCause::RateLimited);
         }
         // The resume may be long ago, and something else has moved the robot since: it begins where the robot is now.
-        if self.safety.begins(Source::Channel(arrival.channel.0)) {
-            guard.enable(now);
+        if let Some(since) = self.safety.begins(Source::Channel(arrival.channel.0), now) {
+            guard.begin(now, since);
         }
         let cause = |verdict: Verdict| verdict.cause().unwrap_or(DropCause::OutOfLimits);
         guard.bound(now, &motion).map(|motion| (motion, stamp)).map_err(cause)

@@ -64,10 +64,7 @@ impl<T: Transport> Robot<T> {
         if let Body::Hello(hello) = &frame.body {
             return self.handle_hello(now, frame.session, hello);
         }
-        if self.config.codec == Codec::Omni71 && self.is_another(now, &frame.body) {
-            if self.operator.is_some() {
-                self.lose_operator(now, StopCause::OperatorLeft);
-            }
+        if self.config.codec == Codec::Omni71 && self.operator.is_none() {
             self.adopt(now, frame.session);
         }
         if self.operator.is_none() || frame.session != self.port.session {
@@ -155,18 +152,6 @@ impl<T: Transport> Robot<T> {
         let _ = self.port.send(now, &Body::Hello(answer), parcel);
     }
 
-    /// Nobody says hello in `omni71`: does another operator speak, or one that began anew? After a silence that is who counts from the beginning.
-    fn is_another(&self, now: Time, body: &Body) -> bool {
-        let counts_anew = match body {
-            Body::State(state) => self.window.highest().is_some_and(|highest| state.sequence < highest),
-            // An emergency stop is obeyed once more rather than never; a copy of a resume moves nothing.
-            Body::EmergencyStop(stop) => self.safety.last_command().is_some_and(|last| stop.command <= last),
-            Body::Resume(resume) => self.safety.last_command().is_some_and(|last| resume.command < last),
-            _ => false,
-        };
-        self.operator.is_none() || counts_anew && !self.is_busy(now)
-    }
-
     /// Is there an operator that was heard of late?
     fn is_busy(&self, now: Time) -> bool {
         self.operator.is_some_and(|heard| now.saturating_since(heard) < self.config.takeover)
@@ -250,7 +235,9 @@ impl<T: Transport> Robot<T> {
     fn handle_stop(&mut self, now: Time, command: &Command) {
         // Whoever knows nothing of commands counts these with its states.
         let numbered = self.config.codec == Codec::Native || command.command & OMNI71_COMMAND != 0;
-        let fresh = if numbered { self.safety.stop(command.command) } else { self.safety.stop_unnumbered() };
+        // Nor does anybody say hello there: a number that came before may be another operator's, who began anew.
+        let fresh = numbered && self.safety.stop(command.command)
+            || self.config.codec == Codec::Omni71 && self.safety.stop_unnumbered();
         if fresh {
             self.halt(now, StopCause::Emergency);
         }

@@ -275,25 +275,26 @@ fn who_cannot_name_a_stop_resets_none_of_an_earlier_session() {
 
 /// A second operator of `omni71`, which has no hello, counts from the beginning.
 #[test]
-fn an_operator_without_a_hello_that_begins_anew_stops_and_moves_the_robot_like_the_first() {
-    let codec = Codec::Omni71;
-    let (operator, robot) = (OperatorConfig::new().codec(codec), RobotConfig::new().codec(codec));
-    let mut world = World::new(udp, operator.clone(), robot, delays(MS * 5), Log::default());
-    world.start();
-    world.run_until(at_ms(3_000));
-    world.sampling = None;
-    world.operator = Operator::new(udp(OPERATOR), operator, Seed::new(12).stream("operator"));
-    world.run_until(at_ms(6_000));
-    world.emergency_stop();
-    world.run_until(at_ms(6_100));
-    assert_eq!(world.robot.state(), RobotState::Fault);
-    assert!(world.reset());
-    world.run_until(at_ms(8_000));
-    assert_eq!(world.robot.state(), RobotState::Paused, "a reset starts nothing");
-    let before = world.observer.applied().len();
-    world.start();
-    world.run_until(world.now + MS * 1_000);
-    assert!(world.observer.applied().len() > before + 500);
+fn an_operator_without_a_hello_that_begins_anew_stops_the_robot_like_the_first_at_once_and_later() {
+    for silence in [20, 3_000] {
+        let codec = Codec::Omni71;
+        let (operator, robot) = (OperatorConfig::new().codec(codec), RobotConfig::new().codec(codec));
+        let mut world = World::new(udp, operator.clone(), robot, delays(MS * 5), Log::default());
+        world.start();
+        world.run_until(at_ms(3_000));
+        world.operator = Operator::new(udp(OPERATOR), operator, Seed::new(12).stream("operator"));
+        world.sampling = None;
+        world.run_until(world.now + MS * silence);
+        world.emergency_stop();
+        world.run_until(world.now + MS * 100);
+        assert_eq!(world.robot.state(), RobotState::Fault, "{silence} ms");
+        // What came before it lets go of nothing.
+        let applied = world.observer.applied().len();
+        world.reset();
+        world.run_until(world.now + MS * 1_000);
+        assert_ne!(world.robot.state(), RobotState::Enabled);
+        assert_eq!(world.observer.applied().len(), applied);
+    }
 }
 
 #[test]

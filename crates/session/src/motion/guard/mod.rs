@@ -70,6 +70,11 @@ impl Guard {
         whichever!(self, guard => guard.enable(now))
     }
 
+    /// Motion that is asked for since then, and has not been let through, begins where the robot is now, with the time that it has waited.
+    pub fn begin(&mut self, now: Time, since: Time) {
+        self.enable(set_point::wanted_since(now, since));
+    }
+
     /// May one more message come? Then it counts.
     pub fn admits(&mut self, now: Time) -> bool {
         whichever!(self, guard => guard.admission.admits(now))

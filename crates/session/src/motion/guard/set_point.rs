@@ -15,6 +15,11 @@ pub(super) fn elapsed(now: Time, since: Time) -> f64 {
     now.saturating_since(since).min(LONGEST_STEP).as_secs_f64()
 }
 
+/// When motion that is wanted since then, and has not begun, begins: so long ago at most.
+pub(super) fn wanted_since(now: Time, since: Time) -> Time {
+    if now.saturating_since(since) > LONGEST_STEP { now - LONGEST_STEP } else { since }
+}
+
 /// Limits of a set point, in the units of its axes; infinite where there is none.
 #[derive(Clone, Debug)]
 pub(super) struct Bounds<const N: usize> {
