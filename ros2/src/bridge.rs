@@ -223,14 +223,8 @@ fn listen(outbox: &Outbox<Event>) -> Result<(), String> {
             .try_for_each(|line| lines.send(Event::Line(line)))
     });
     taut_io::ignore_signals_of_io().map_err(|error| format!("signals: {error}"))?;
-    let mut signals = signal_hook::iterator::Signals::new([0i32; 0]).map_err(|error| error.to_string())?;
-    for signal in taut_io::signals_that_end() {
-        let added = signals.handle().add_signal(signal);
-        // Of the real-time ones a C library keeps some to itself.
-        added
-            .or_else(|error| if signal < taut_io::FIRST_REAL_TIME { Err(error) } else { Ok(()) })
-            .map_err(|error| format!("signal {signal}: {error}"))?;
-    }
+    let signals = signal_hook::iterator::Signals::new(taut_io::signals_that_end());
+    let mut signals = signals.map_err(|error| format!("signals: {error}"))?;
     let ended = outbox.clone();
     std::thread::spawn(move || signals.forever().try_for_each(|_| ended.send(Event::Ended)));
     Ok(())

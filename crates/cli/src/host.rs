@@ -10,8 +10,7 @@ use signal_hook::iterator::{Handle, Signals};
 use taut_core::{Duration, Time};
 use taut_io::lines::Line;
 use taut_io::{
-    CapabilitySet, DriverConfig, FIRST_REAL_TIME, ThreadOptions, drop_privileges, signals_that_end,
-    spawn_unprivileged,
+    CapabilitySet, DriverConfig, ThreadOptions, drop_privileges, signals_that_end, spawn_unprivileged,
 };
 use taut_session::StopCause;
 
@@ -121,17 +120,8 @@ impl OnSignal {
     /// terminal sends its signal to a part and to its owner, which asks the part in its turn; and whoever cannot wait ends the owner.
     pub(crate) fn before(part: &PartOf) -> Result<Self, String> {
         taut_io::ignore_signals_of_io().map_err(|error| format!("signals: {error}"))?;
-        let mut signals = Signals::new([0i32; 0]).map_err(|error| format!("signals: {error}"))?;
+        let mut signals = Signals::new(signals_that_end()).map_err(|error| format!("signals: {error}"))?;
         let handle = signals.handle();
-        for signal in signals_that_end() {
-            let added = handle.add_signal(signal);
-            // Of the real-time ones a C library keeps some to itself.
-            if let Err(error) =
-                added.or_else(|error| if signal < FIRST_REAL_TIME { Err(error) } else { Ok(()) })
-            {
-                return Err(format!("signal {signal}: {error}"));
-            }
-        }
         let ends = Arc::new(Mutex::new(None::<Ends>));
         let known = Arc::clone(&ends);
         let is_part = part.is_part();

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use taut_core::Time;
-use taut_io::{CapabilitySet, Clock, FloodChange, FloodNote, drop_privileges};
+use taut_io::{CapabilitySet, Clock, FloodChange, FloodNote, connections, drop_privileges};
 use taut_session::Status;
 
 use crate::host::lock;
@@ -18,9 +18,6 @@ use crate::host::lock;
 const REQUEST: usize = 2_048;
 /// Whoever asks has so long for it, and to take the answer.
 const PATIENCE: Duration = Duration::from_secs(1);
-
-/// After a connection that could not be accepted.
-const AGAIN: Duration = Duration::from_millis(100);
 
 /// Answers on a thread of its own: the session waits for nobody.
 pub(crate) struct Metrics {
@@ -78,13 +75,9 @@ impl Metrics {
             if drop_privileges(CapabilitySet::empty()).is_err() {
                 return;
             }
-            for stream in listener.incoming() {
-                match stream {
-                    // Whoever asks and does not read is left alone.
-                    Ok(stream) => _ = answer(stream, &shared, clock),
-                    // There is no descriptor left: there may be one later.
-                    Err(_) => std::thread::park_timeout(AGAIN),
-                }
+            for stream in connections(&listener) {
+                // Whoever asks and does not read is left alone.
+                let _ = answer(stream, &shared, clock);
             }
         };
         std::thread::Builder::new().name("taut metrics".to_owned()).spawn(serve).map_err(failed)?;

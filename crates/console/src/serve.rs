@@ -10,7 +10,7 @@ use serde_json::json;
 use taut_agent::Alarm;
 use taut_core::{Duration, Time};
 use taut_io::device::Pressed;
-use taut_io::{Clock, fall_back, outrank, spawn_unprivileged, stand_back};
+use taut_io::{Clock, connections, fall_back, outrank, spawn_unprivileged, stand_back};
 use taut_media::picture::Ask;
 use tungstenite::handshake::derive_accept_key;
 use tungstenite::protocol::{Message, Role, WebSocket, WebSocketConfig};
@@ -25,8 +25,6 @@ use crate::{Choice, Elsewhere, Offer, PAGES, Shared};
 
 /// Whoever asks has so long for a request, and to read each part of an answer.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(1);
-/// After a connection that could not be accepted.
-const AGAIN: std::time::Duration = std::time::Duration::from_millis(100);
 /// Connections at most that fetch files, or are not known to be pages yet: pages have their own places.
 pub(crate) const CONNECTIONS: usize = 16;
 /// A page that looks on has a key picture so seldom, at most: it costs the others their rate.
@@ -68,12 +66,7 @@ pub(crate) fn start(
     spawn_unprivileged("taut console", outrank, begin)?;
     let accept = move || {
         let open = Arc::new(AtomicUsize::new(0));
-        for stream in listener.incoming() {
-            let Ok(stream) = stream else {
-                // There is no descriptor left: there may be one later.
-                std::thread::park_timeout(AGAIN);
-                continue;
-            };
+        for stream in connections(&listener) {
             if open.load(Ordering::Relaxed) == CONNECTIONS {
                 continue;
             }

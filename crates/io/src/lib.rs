@@ -52,6 +52,7 @@
 
 mod alarm;
 mod clock;
+mod connections;
 pub mod device;
 mod driver;
 pub mod identity;
@@ -74,6 +75,7 @@ mod wakeup;
 
 pub use alarm::Alarm;
 pub use clock::{Clock, WallTime};
+pub use connections::connections;
 pub use driver::{Driver, DriverConfig, DriverError, DriverStats, MachineId};
 pub use machine::{Machine, Plain};
 pub use mailbox::{Mailbox, MailboxError, Running};
@@ -81,6 +83,6 @@ pub use port::{DccpPort, FloodChange, FloodNote, Port, PortError, PortStats, Udp
 pub use privileges::{CapabilitySet, drop_privileges, hide_memory, spawn_unprivileged};
 #[cfg(feature = "qlog")]
 pub use qlog::{QlogCounts, QlogFolder};
-pub use signals::{FIRST_REAL_TIME, ignore_signals_of_io, signals_that_end};
+pub use signals::{ignore_signals_of_io, signals_that_end};
 pub use state_file::{StateFile, StateFileError, StateWriter};
 pub use thread::{Slice, ThreadOptions, Warning, fall_back, outrank, set_slice, stand_back};

@@ -51,15 +51,13 @@ const OTHERS: [i32; 16] = [
     libc::SIGPWR,
     libc::SIGSYS,
 ];
-/// The first of the real-time signals that a program has for itself (signal(7)).
-pub const FIRST_REAL_TIME: i32 = 34;
-const REAL_TIME: std::ops::RangeInclusive<i32> = FIRST_REAL_TIME..=64;
 
 /// The signals before which a device is to be stopped, but for those that whoever started this process has it ignore, as nohup(1) does with `SIGHUP`. Of
-/// the real-time ones, from [`FIRST_REAL_TIME`] on, a C library keeps some to itself, which nobody can handle.
+/// the real-time ones those that the C library leaves to a program (signal(7)).
 pub fn signals_that_end() -> impl Iterator<Item = i32> {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let others = OTHERS.into_iter().chain(REAL_TIME).filter(move |signal| !ignores(&status, *signal));
+    let real_time = libc::SIGRTMIN()..=libc::SIGRTMAX();
+    let others = OTHERS.into_iter().chain(real_time).filter(move |signal| !ignores(&status, *signal));
     ASKED.into_iter().chain(others)
 }
 

@@ -39,9 +39,7 @@ pub struct Robot<T, P: RobotDevice> {
     not_kept: Option<u64>,
     /// It was told already.
     failed: Option<DeviceFailure>,
-    /// It was enabled, and not stopped since.
-    moves: bool,
-    /// It was stopped before the session has told it to.
+    /// It was told the stop that the session tells next.
     stands: bool,
     /// Not told yet.
     notes: VecDeque<RobotNote>,
@@ -97,7 +95,6 @@ impl<T: Conversation, P: RobotDevice> Robot<T, P> {
             position: [0.0; 3],
             told_rate: None,
             has_operator: false,
-            moves: false,
             stands: false,
             began: Time::ZERO,
             served: Duration::ZERO,
@@ -219,10 +216,10 @@ impl<T: Conversation, P: RobotDevice> Robot<T, P> {
             return;
         }
         // Whoever runs it has not asked what happened yet.
-        if self.moves
+        if !self.stands
             && let Some(why) = self.session.untold_stop()
         {
-            (self.moves, self.stands) = (false, true);
+            self.stands = true;
             self.device.0.stop(why);
         }
         let period = self.device.0.period().max(Duration::from_micros(1));
@@ -301,7 +298,7 @@ impl<T: Conversation, P: RobotDevice> Robot<T, P> {
         match lasting.map_or_else(|| self.device.0.enable(), Err) {
             Ok(()) => {
                 self.failed = None;
-                (self.moves, self.stands) = (true, false);
+                self.stands = false;
                 self.session.enabled(now, epoch);
                 true
             }
@@ -348,7 +345,6 @@ impl<T: Conversation, P: RobotDevice> Robot<T, P> {
                 self.device.0.receive(channel, age, payload);
             }
             RobotEvent::Stop { why } => {
-                self.moves = false;
                 if !std::mem::take(&mut self.stands) {
                     self.device.0.stop(why);
                 }

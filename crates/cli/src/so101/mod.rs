@@ -347,9 +347,6 @@ impl Arm {
     }
 
     fn answer(&mut self, socket: &DeviceSocket) {
-        if self.role == Role::Input {
-            self.unsaid = None;
-        }
         if let Some((number, why)) = &self.unsaid
             && socket.send(&Frame::Stopped { number: *number, why: why.clone() })
         {
@@ -406,15 +403,16 @@ impl Arm {
         })
     }
 
-    /// It holds where it is. That the bus does not take that is seen when it is asked next.
+    /// It holds where it is. That the bus does not take that is seen when it is asked next. A leader has nothing to stop.
     fn stop(&mut self, number: u32, why: &str) {
+        if self.role == Role::Input {
+            return;
+        }
         self.enabled = false;
         // An order that waits for its answer gets it.
         let waits = self.unsaid.as_ref().map_or(0, |(number, _)| *number);
         self.unsaid = Some((if number == 0 { waits } else { number }, why.to_owned()));
-        if self.role == Role::Robot {
-            let _ = self.hold();
-        }
+        let _ = self.hold();
     }
 
     fn report(&mut self, socket: &DeviceSocket) {

@@ -112,24 +112,13 @@ fn clicks_are_heard_with_their_age_and_a_tone_goes_the_other_way() {
 #[test]
 fn most_of_what_is_lost_comes_with_a_copy() {
     let arguments = ("--microphone cell=click", "--speaker cell=null");
-    // What a busy machine plays too late it makes up as well: the best of three.
-    let mut made_up = Vec::new();
-    for attempt in 0..3 {
-        let name = format!("sound-lossy-{attempt}");
-        let Some(heard) = heard(&name, Some(LOSSY), arguments.0, arguments.1) else { return };
-        let frames = count(&heard.operator, "frames");
-        assert!(frames > 300, "{}", heard.operator);
-        assert!(heard.operator["mouth_to_ear_ms"]["p50"].as_f64().unwrap() >= 54.0, "{}", heard.operator);
-        // Of each there is one, and nearly all come twice.
-        let cell = &heard.summary["status"]["channels"][0];
-        let copies = count(&cell["dropped"], "duplicate");
-        assert!(copies * 10 > count(cell, "delivered") * 9, "{cell}");
-        made_up.push((count(&heard.operator, "made_up"), frames));
-        if made_up.iter().any(|(made_up, frames)| made_up * 20 < *frames) {
-            return;
-        }
-    }
-    panic!("{made_up:?}");
+    let Some(heard) = heard("sound-lossy", Some(LOSSY), arguments.0, arguments.1) else { return };
+    assert!(count(&heard.operator, "frames") > 300, "{}", heard.operator);
+    assert!(count(&heard.operator, "made_up") * 20 < count(&heard.operator, "frames"), "{}", heard.operator);
+    assert!(heard.operator["mouth_to_ear_ms"]["p50"].as_f64().unwrap() >= 54.0, "{}", heard.operator);
+    // Of each there is one: nearly all come twice.
+    let cell = &heard.summary["status"]["channels"][0];
+    assert!(count(&cell["dropped"], "duplicate") * 10 > count(cell, "delivered") * 9, "{cell}");
 }
 
 #[test]

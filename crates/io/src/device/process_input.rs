@@ -333,6 +333,22 @@ mod tests {
         assert!(!failed(), "it ended well");
     }
 
+    /// Before anybody resumed: the stop is to be said until it is acknowledged.
+    #[test]
+    fn the_end_of_an_input_that_was_a_reason_to_stop_leaves_the_session_to_say_so() {
+        let ((sender, complaints), (presses, pressed)) = (pipe(), pipe());
+        let buttons = Buttons::default();
+        buttons.connect(move |pressed| presses.send(pressed).unwrap_or_default());
+        let complain = move |why: &str| drop(sender.send(why.to_owned()));
+        let mut input = ProcessInput::start(&words("input", None), &channels(), buttons, complain).unwrap();
+        input.feel(Time::ZERO, &State::at(Time::ZERO));
+        assert_eq!(pressed.recv(), Ok(Pressed::Resume));
+        assert_eq!(pressed.recv(), Ok(Pressed::Alarm(Alarm::Lost)));
+        input.lost();
+        assert!(complaints.iter().any(|why| why.contains("exit status: 0")));
+        assert!(pressed.try_recv().is_err());
+    }
+
     #[test]
     fn an_input_that_ends_with_another_status_has_failed_where_the_session_ended_by_that() {
         let input = || ProcessInput::start(&words("mute", None), &channels(), Buttons::default(), |_| ());

@@ -72,7 +72,7 @@ impl Guard {
 
     /// Motion that is asked for since then, and has not been let through, begins where the robot is now, with the time that it has waited.
     pub fn begin(&mut self, now: Time, since: Time) {
-        self.enable(set_point::wanted_since(now, since));
+        self.enable(since.max(now - set_point::LONGEST_STEP));
     }
 
     /// May one more message come? Then it counts.

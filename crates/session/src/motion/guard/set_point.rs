@@ -7,17 +7,12 @@ use super::moment::Moments;
 use super::vector::{Vector, difference, distance, limit, magnitude, towards};
 
 /// The set point moves at most as far as the speed leads in this time, however long the silence before.
-const LONGEST_STEP: Duration = Duration::from_millis(50);
+pub(super) const LONGEST_STEP: Duration = Duration::from_millis(50);
 
 /// The time from `since` to `now`, s, as far as something may move in one step for it: what was saved up in a silence is not
 /// spent at once.
 pub(super) fn elapsed(now: Time, since: Time) -> f64 {
     now.saturating_since(since).min(LONGEST_STEP).as_secs_f64()
-}
-
-/// When motion that is wanted since then, and has not begun, begins: so long ago at most.
-pub(super) fn wanted_since(now: Time, since: Time) -> Time {
-    if now.saturating_since(since) > LONGEST_STEP { now - LONGEST_STEP } else { since }
 }
 
 /// Limits of a set point, in the units of its axes; infinite where there is none.

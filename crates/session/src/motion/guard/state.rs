@@ -4,7 +4,7 @@ use taut_core::{Duration, Time};
 use taut_wire::session::Verdict;
 
 use super::Admission;
-use super::set_point::{Bounds, Reached, SetPoint, wanted_since};
+use super::set_point::{Bounds, LONGEST_STEP, Reached, SetPoint};
 use super::turn::{Turn, Turned, unit};
 use super::vector::{distance, shorten, single};
 use crate::motion::{self, LimitPolicy, MotionLimits};
@@ -82,7 +82,7 @@ impl StateGuard {
 
     /// States that come since then, and have not been let through, begin where the robot is now, with the time that they have waited.
     pub(crate) fn begin(&mut self, now: Time, since: Time) {
-        self.enable(wanted_since(now, since));
+        self.enable(since.max(now - LONGEST_STEP));
     }
 
     /// May one more state come? Then it counts.
