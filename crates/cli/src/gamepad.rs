@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use serde::Deserialize;
 use taut_agent::{Alarm, Grip, Rate, RateInput};
 use taut_core::{Duration, Time, printable};
-use taut_io::device::evdev::{InputDevice, InputEvent};
+use taut_io::device::evdev::{AxisInfo, InputDevice, InputEvent};
 use taut_io::device::spacemouse::{self, SpaceMouse};
 use taut_io::device::{Buttons, Pressed};
 use taut_io::{Clock, spawn_unprivileged};
@@ -97,6 +97,14 @@ enum Motion {
 struct Stick {
     axis: Axis,
     speed: f32,
+    /// Does it rest at its least value, and not in its middle? By default `GAS` and `BRAKE` do.
+    trigger: Option<bool>,
+}
+
+impl Stick {
+    fn is_trigger(&self) -> bool {
+        self.trigger.unwrap_or(TRIGGERS.contains(&self.axis.0))
+    }
 }
 
 /// What is pressed.
@@ -126,6 +134,8 @@ impl Press {
 const AXES: [(&str, u16); 10] = [
     ("X", 0), ("Y", 1), ("Z", 2), ("RX", 3), ("RY", 4), ("RZ", 5), ("GAS", 9), ("BRAKE", 10), ("HAT0X", 16), ("HAT0Y", 17),
 ];
+/// Those that are for a trigger alone; another one may be a trigger's on this pad and a stick's on the next.
+const TRIGGERS: [u16; 2] = [9, 10];
 #[rustfmt::skip]
 const BUTTONS: [(&str, u16); 23] = [
     ("SOUTH", 0x130), ("EAST", 0x131), ("NORTH", 0x133), ("WEST", 0x134), ("TL", 0x136), ("TR", 0x137), ("TL2", 0x138),
@@ -184,16 +194,74 @@ const EV_SYN: u16 = 0;
 const EV_KEY: u16 = 1;
 const EV_ABS: u16 = 3;
 const SYN_DROPPED: u16 = 3;
-/// Where the system does not tell the range of an axis.
-const RANGE: (i32, i32) = (-32_768, 32_767);
+/// Where the system does not tell of an axis.
+const AXIS: AxisInfo = AxisInfo { value: 0, minimum: -32_768, maximum: 32_767 };
+
+/// An axis rests in its middle up to here of its way.
+const MIDDLE: f32 = 0.2;
+/// What is there for so long, while nobody holds the clutch, rests there. A trigger passes its middle.
+const RESTS: Duration = Duration::from_millis(200);
+
+/// An axis, and where it is.
+#[derive(Clone, Copy, Debug)]
+struct Way {
+    least: i32,
+    largest: i32,
+    is_trigger: bool,
+    /// It moves nothing before it is known where it rests: what is taken for a stick and is a trigger would drive the robot while nobody touches it.
+    counts: bool,
+    /// From -1 to 1, a trigger's from 0; `None` before it moved.
+    place: Option<f32>,
+    /// In its middle since then.
+    since: Time,
+}
+
+impl Way {
+    fn new(is_trigger: bool, info: AxisInfo) -> Self {
+        let AxisInfo { value, minimum: least, maximum: largest } = info;
+        let mut way = Self { least, largest, is_trigger, counts: true, place: None, since: Time::ZERO };
+        way.counts = is_trigger || way.at(value).abs() <= MIDDLE;
+        way
+    }
+
+    fn at(&self, value: i32) -> f32 {
+        let (least, largest, value) = (f64::from(self.least), f64::from(self.largest), f64::from(value));
+        let place = (value - least) / (largest - least);
+        if self.is_trigger {
+            place.clamp(0.0, 1.0) as f32
+        } else {
+            (2.0 * place - 1.0).clamp(-1.0, 1.0) as f32
+        }
+    }
+
+    fn is_in_middle(&self) -> bool {
+        self.place.is_some_and(|place| place.abs() <= MIDDLE)
+    }
+
+    /// Nobody held the clutch until now.
+    fn settle(&mut self, now: Time) {
+        self.counts |= self.is_in_middle() && now.saturating_since(self.since) >= RESTS;
+    }
+
+    fn moves_to(&mut self, now: Time, value: i32) {
+        let was_in_middle = self.is_in_middle();
+        self.place = Some(self.at(value));
+        if !was_in_middle {
+            self.since = now;
+        }
+    }
+
+    /// What counts of where it is.
+    fn place(&self) -> f32 {
+        self.place.filter(|_| self.counts).unwrap_or(0.0)
+    }
+}
 
 /// A gamepad, as its events say it is. Sans-IO.
 #[derive(Debug)]
 struct Pad {
     mapping: Mapping,
-    ranges: BTreeMap<Axis, (i32, i32)>,
-    /// From -1 to 1; of those that moved.
-    sticks: BTreeMap<Axis, f32>,
+    ways: BTreeMap<Axis, Way>,
     /// So long it may say nothing while it moves the robot.
     silence: Duration,
     heard: Time,
@@ -202,30 +270,48 @@ struct Pad {
 }
 
 impl Pad {
-    /// `range`: of an axis, its least and largest value.
-    fn new(mapping: Mapping, silence: Duration, range: impl Fn(u16) -> Option<(i32, i32)>) -> Self {
-        let ranges =
-            mapping.axes.values().map(|stick| (stick.axis, range(stick.axis.0).unwrap_or(RANGE))).collect();
-        let (sticks, heard) = (BTreeMap::new(), Time::ZERO);
-        Self { mapping, ranges, sticks, silence, heard, is_held: false, is_lost: false }
+    /// `info`: of an axis, what the system tells of it.
+    fn new(mapping: Mapping, silence: Duration, info: impl Fn(u16) -> Option<AxisInfo>) -> Self {
+        let way = |stick: &Stick| Way::new(stick.is_trigger(), info(stick.axis.0).unwrap_or(AXIS));
+        let ways = mapping.axes.values().map(|stick| (stick.axis, way(stick))).collect();
+        Self { mapping, ways, silence, heard: Time::ZERO, is_held: false, is_lost: false }
+    }
+
+    /// Those that move nothing yet.
+    fn unsettled(&self) -> impl Iterator<Item = &'static str> {
+        let unsettled = self.ways.iter().filter(|(_, way)| !way.counts);
+        unsettled.filter_map(|(axis, _)| AXES.iter().find(|(_, code)| *code == axis.0).map(|(name, _)| *name))
     }
 
     /// Something happened on it; what was pressed.
     fn handle_event(&mut self, now: Time, event: InputEvent) -> Option<Pressed> {
         self.heard = now;
         match event.kind {
-            // Events were lost, perhaps that the clutch was let go.
-            EV_SYN if event.code == SYN_DROPPED => self.let_go(),
-            EV_KEY if event.code == self.mapping.clutch.0 => self.is_held = event.value != 0,
+            // Events were lost, perhaps that the clutch was let go, or that the stop was pressed.
+            EV_SYN if event.code == SYN_DROPPED => {
+                self.let_go();
+                return Some(Pressed::Alarm(Alarm::Lost));
+            }
+            EV_KEY if event.code == self.mapping.clutch.0 => {
+                for way in self.ways.values_mut() {
+                    if self.is_held {
+                        way.since = now;
+                    } else {
+                        way.settle(now);
+                    }
+                }
+                self.is_held = event.value != 0;
+            }
             EV_KEY if event.value == 1 => {
                 let mut buttons = self.mapping.buttons.iter();
                 return buttons.find(|(_, button)| button.0 == event.code).map(|(press, _)| press.pressed());
             }
             EV_ABS => {
-                if let Some((least, largest)) = self.ranges.get(&Axis(event.code)) {
-                    let (least, largest) = (f64::from(*least), f64::from(*largest));
-                    let place = (2.0 * f64::from(event.value) - least - largest) / (largest - least);
-                    self.sticks.insert(Axis(event.code), place.clamp(-1.0, 1.0) as f32);
+                if let Some(way) = self.ways.get_mut(&Axis(event.code)) {
+                    if !self.is_held {
+                        way.settle(now);
+                    }
+                    way.moves_to(now, event.value);
                 }
             }
             _ => {}
@@ -236,7 +322,7 @@ impl Pad {
     /// The clutch has to be pressed again.
     fn let_go(&mut self) {
         self.is_held = false;
-        self.sticks.clear();
+        self.ways.values_mut().for_each(|way| way.place = None);
     }
 
     /// It is gone.
@@ -245,7 +331,7 @@ impl Pad {
     }
 
     fn grip(&mut self, now: Time) -> Grip {
-        let moves = self.is_held && self.sticks.values().any(|place| place.abs() > self.mapping.dead_zone);
+        let moves = self.is_held && self.ways.values().any(|way| way.place().abs() > self.mapping.dead_zone);
         if moves && now.saturating_since(self.heard) > self.silence {
             self.let_go();
         }
@@ -259,7 +345,7 @@ impl Pad {
     fn rate(&self) -> Rate {
         let mut rate = Rate { in_hand: self.mapping.frame == Frame::Hand, ..Rate::default() };
         for (motion, stick) in &self.mapping.axes {
-            let place = self.sticks.get(&stick.axis).copied().unwrap_or(0.0);
+            let place = self.ways.get(&stick.axis).map_or(0.0, Way::place);
             let beyond = (place.abs() - self.mapping.dead_zone).max(0.0) / (1.0 - self.mapping.dead_zone);
             let speed = beyond * place.signum() * stick.speed;
             match motion {
@@ -290,10 +376,10 @@ impl Device {
         }
     }
 
-    fn range(&self, axis: u16) -> Option<(i32, i32)> {
+    fn axis(&self, axis: u16) -> Option<AxisInfo> {
         match self {
-            Self::Evdev(device) => device.range(axis),
-            Self::Hid(_) => Some(spacemouse::RANGE),
+            Self::Evdev(device) => device.axis(axis),
+            Self::Hid(_) => Some(spacemouse::AXIS),
         }
     }
 
@@ -329,7 +415,13 @@ impl Gamepad {
             };
             format!("the {name} {shown}: {error}; {group}")
         })?;
-        let pad = Arc::new(Mutex::new(Pad::new(mapping.clone(), model.silence(), |axis| device.range(axis))));
+        let pad = Pad::new(mapping.clone(), model.silence(), |axis| device.axis(axis));
+        for axis in pad.unsettled() {
+            crate::say(&format!(
+                "the axis {axis} of the {name} is not in its middle: it moves nothing before it was let go of there; of a trigger the file says `trigger = true`"
+            ));
+        }
+        let pad = Arc::new(Mutex::new(pad));
         let clock = Clock::start();
         let gamepad = Self { pad: pad.clone(), clock };
         let work = move || {
@@ -386,7 +478,7 @@ mod tests {
     fn pad() -> Pad {
         // As that of an Xbox controller: Y has its least value in front.
         Pad::new(mapping(Model::Gamepad, None).unwrap(), Model::Gamepad.silence(), |axis| {
-            Some(if axis == 17 { (-1, 1) } else { (-32_768, 32_767) })
+            Some(if axis == 17 { AxisInfo { value: 0, minimum: -1, maximum: 1 } } else { AXIS })
         })
     }
 
@@ -399,7 +491,7 @@ mod tests {
         for model in [Model::Gamepad, Model::SpaceMouse] {
             let mapping = mapping(model, None).unwrap();
             let clutch = mapping.clutch.0;
-            let mut pad = Pad::new(mapping, model.silence(), |_| Some(spacemouse::RANGE));
+            let mut pad = Pad::new(mapping, model.silence(), |_| Some(spacemouse::AXIS));
             event(&mut pad, EV_KEY, clutch, 1);
             let after = |duration| Time::ZERO + duration;
             assert!(matches!(pad.grip(after(model.silence() * 9)), Grip::Held(_)), "it moves nothing");
@@ -433,7 +525,7 @@ mod tests {
     fn a_spacemouse_moves_forward_when_its_cap_is_pushed_and_turns_about_what_points_up() {
         let mut pad =
             Pad::new(mapping(Model::SpaceMouse, None).unwrap(), Model::SpaceMouse.silence(), |_| {
-                Some(spacemouse::RANGE)
+                Some(spacemouse::AXIS)
             });
         let mut reader = spacemouse::ReportReader::default();
         let mut pressed = Vec::new();
@@ -451,6 +543,62 @@ mod tests {
         assert_eq!(pressed, [Pressed::Alarm(Alarm::Pressed)]);
     }
 
+    /// The mapping that moves z by this axis, on a pad whose triggers have 0 to 1023 on it, at `value`.
+    fn lift(axis: &str, value: i32) -> Pad {
+        let mapping = Model::Gamepad.default_mapping();
+        let mapping =
+            mapping.replace(r#"{ axis = "RY", speed = -0.1 }"#, &format!("{{ axis = {axis}, speed = 0.1 }}"));
+        let info = AxisInfo { value, minimum: 0, maximum: 1023 };
+        Pad::new(Mapping::parse(&mapping).unwrap(), Model::Gamepad.silence(), move |axis| {
+            Some(if [5, 9].contains(&axis) { info } else { AXIS })
+        })
+    }
+
+    fn lifts(pad: &mut Pad, now: Time) -> f32 {
+        let Grip::Held(rate) = pad.grip(now) else { panic!("it is held") };
+        rate.linear[2]
+    }
+
+    #[test]
+    fn a_trigger_that_nobody_touches_moves_nothing() {
+        let at = |millis| Time::ZERO + Duration::from_millis(millis);
+        let press = |pad: &mut Pad, now, kind, code, value| {
+            pad.handle_event(now, InputEvent { kind, code, value });
+        };
+        // Taken for a stick it would be at an end.
+        let mut pad = lift(r#""RZ""#, 0);
+        assert_eq!(pad.unsettled().collect::<Vec<_>>(), ["RZ"]);
+        press(&mut pad, at(0), EV_ABS, 5, 100);
+        press(&mut pad, at(0), EV_KEY, 0x136, 1);
+        // Passing its middle is no rest, nor is a rest there while the clutch is held.
+        for (now, value) in [(100, 300), (200, 500), (900, 1023), (1_000, 0)] {
+            press(&mut pad, at(now), EV_ABS, 5, value);
+            assert!(lifts(&mut pad, at(now)).abs() < 1e-6, "{value}");
+        }
+        press(&mut pad, at(1_100), EV_ABS, 5, 512);
+        press(&mut pad, at(2_000), EV_KEY, 0x136, 0);
+        press(&mut pad, at(2_100), EV_KEY, 0x136, 1);
+        press(&mut pad, at(2_200), EV_ABS, 5, 0);
+        assert!(lifts(&mut pad, at(2_200)).abs() < 1e-6);
+
+        // A stick of which the system knows nothing before it moves: it has rested.
+        press(&mut pad, at(2_300), EV_KEY, 0x136, 0);
+        press(&mut pad, at(2_400), EV_ABS, 5, 512);
+        press(&mut pad, at(2_700), EV_KEY, 0x136, 1);
+        press(&mut pad, at(2_800), EV_ABS, 5, 1023);
+        assert!((lifts(&mut pad, at(2_800)) - 0.1).abs() < 1e-6);
+
+        for axis in [r#""RZ", trigger = true"#, r#""GAS""#] {
+            let mut pad = lift(axis, 0);
+            let code = if axis.contains("GAS") { 9 } else { 5 };
+            press(&mut pad, at(0), EV_KEY, 0x136, 1);
+            press(&mut pad, at(0), EV_ABS, code, 1023);
+            assert!((lifts(&mut pad, at(0)) - 0.1).abs() < 1e-6, "{axis}");
+            press(&mut pad, at(0), EV_ABS, code, 0);
+            assert!(lifts(&mut pad, at(0)).abs() < 1e-6, "{axis}");
+        }
+    }
+
     #[test]
     fn what_is_lost_is_let_go_and_buttons_are_pressed_once() {
         let mut pad = pad();
@@ -459,7 +607,11 @@ mod tests {
         assert_eq!(event(&mut pad, EV_KEY, 0x13b, 1), Some(Pressed::Resume));
         assert_eq!(event(&mut pad, EV_KEY, 0x130, 1), None, "nothing is said of it");
         event(&mut pad, EV_KEY, 0x136, 1);
-        event(&mut pad, EV_SYN, SYN_DROPPED, 0);
+        assert_eq!(
+            event(&mut pad, EV_SYN, SYN_DROPPED, 0),
+            Some(Pressed::Alarm(Alarm::Lost)),
+            "perhaps it was pressed"
+        );
         assert_eq!(pad.grip(Time::ZERO), Grip::Released, "perhaps it was let go");
         event(&mut pad, EV_KEY, 0x136, 1);
         pad.handle_end();

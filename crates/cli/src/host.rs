@@ -2,11 +2,11 @@
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use clap::Args;
-use signal_hook::iterator::{Handle, Signals};
+use signal_hook::iterator::Signals;
 use taut_core::{Duration, Time};
 use taut_io::lines::Line;
 use taut_io::{
@@ -97,14 +97,38 @@ impl Scheduling {
 }
 
 /// Calls back at the first signal that would end the process, or stop it where it stands; at the second one it ends. Before
-/// either the device is stopped. Not any more once it is dropped.
-pub(crate) struct OnSignal {
-    handle: Handle,
-    ends: Arc<Mutex<Option<Ends>>>,
-}
+/// either the device is stopped. Once it is dropped, the first one ends the process too: a process has one at a time.
+pub(crate) struct OnSignal(());
 
 /// How what a signal ends is asked to.
-type Ends = Box<dyn FnMut() + Send>;
+type End = Box<dyn FnMut() + Send>;
+
+/// What a signal does in this process.
+struct Ends {
+    is_watched: bool,
+    is_part: bool,
+    end: Option<End>,
+    is_asked: bool,
+}
+
+static ENDS: Mutex<Ends> = Mutex::new(Ends { is_watched: false, is_part: false, end: None, is_asked: false });
+
+impl Ends {
+    fn handle_signal(&mut self, signal: i32) {
+        match &mut self.end {
+            Some(end) if !self.is_asked => {
+                self.is_asked = true;
+                end();
+            }
+            Some(_) if self.is_part => {}
+            // Whoever asks twice does not want to wait for a goodbye.
+            _ => {
+                crate::terminal::restore();
+                std::process::exit(128 + signal);
+            }
+        }
+    }
+}
 
 impl OnSignal {
     pub(crate) fn new(first: impl FnMut() + Send + 'static) -> Result<Self, String> {
@@ -119,34 +143,37 @@ impl OnSignal {
     /// The process may be a part of another one: then the end of that one is such a signal, and those after the first change nothing. A
     /// terminal sends its signal to a part and to its owner, which asks the part in its turn; and whoever cannot wait ends the owner.
     pub(crate) fn before(part: &PartOf) -> Result<Self, String> {
-        taut_io::ignore_signals_of_io().map_err(|error| format!("signals: {error}"))?;
-        let mut signals = Signals::new(signals_that_end()).map_err(|error| format!("signals: {error}"))?;
-        let handle = signals.handle();
-        let ends = Arc::new(Mutex::new(None::<Ends>));
-        let known = Arc::clone(&ends);
-        let is_part = part.is_part();
-        let work = move || {
-            for (count, signal) in signals.forever().enumerate() {
-                last_stop::stop(StopCause::Host);
-                match lock(&known).as_mut() {
-                    Some(end) if count == 0 => end(),
-                    Some(_) if is_part => {}
-                    // Whoever asks twice does not want to wait for a goodbye.
-                    _ => {
-                        crate::terminal::restore();
-                        std::process::exit(128 + signal);
-                    }
+        let mut ends = lock(&ENDS);
+        ends.is_part = part.is_part();
+        if !ends.is_watched {
+            taut_io::ignore_signals_of_io().map_err(|error| format!("signals: {error}"))?;
+            let mut signals =
+                Signals::new(signals_that_end()).map_err(|error| format!("signals: {error}"))?;
+            let work = move || {
+                for signal in signals.forever() {
+                    last_stop::stop(StopCause::Host);
+                    lock(&ENDS).handle_signal(signal);
                 }
-            }
-        };
-        spawn_unprivileged("taut signals", || (), work).map_err(|error| format!("a thread: {error}"))?;
+            };
+            spawn_unprivileged("taut signals", || (), work).map_err(|error| format!("a thread: {error}"))?;
+            ends.is_watched = true;
+        }
+        drop(ends);
         part.ends_with_owner().map_err(|error| format!("the process that this is a part of: {error}"))?;
-        Ok(Self { handle, ends })
+        Ok(Self(()))
     }
 
     /// What the first signal does from now on, in place of ending the process. It waits for no longer than a moment.
     pub(crate) fn end_by(&self, end: impl FnMut() + Send + 'static) {
-        *lock(&self.ends) = Some(Box::new(end));
+        let mut ends = lock(&ENDS);
+        ends.end = Some(Box::new(end));
+        ends.is_asked = false;
+    }
+}
+
+impl Drop for OnSignal {
+    fn drop(&mut self) {
+        lock(&ENDS).end = None;
     }
 }
 
@@ -162,12 +189,6 @@ pub(crate) fn insist(mut ask: impl FnMut() -> bool) {
             return;
         }
         std::thread::park_timeout(std::time::Duration::from_millis(10));
-    }
-}
-
-impl Drop for OnSignal {
-    fn drop(&mut self) {
-        self.handle.close();
     }
 }
 

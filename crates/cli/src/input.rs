@@ -84,6 +84,12 @@ impl Input {
         buttons: &Buttons,
         turns: bool,
     ) -> Result<Option<Device>, String> {
+        let of_traces = [("--columns", !columns.is_empty()), ("--repeat", repeats)];
+        if let (false, Some((option, _))) =
+            (matches!(self, Self::Trace(_)), of_traces.into_iter().find(|(_, is_given)| *is_given))
+        {
+            return Err(format!("{option} is for --input trace:FILE"));
+        }
         let file = match self {
             Self::Demo(seed) => {
                 let hand = SimulatedHand::new(*seed, period).priority(priority);
@@ -100,54 +106,91 @@ impl Input {
             Self::Trace(file) => file,
             Self::Process(_) | Self::Lines => return Ok(None),
         };
-        let states = recorded(file, period, columns)?.into_iter();
-        let urgent = move |state| State { priority, ..state };
+        let recorded = Recorded::read(file, period, columns)?;
+        let rows = 0..recorded.signals.len();
+        let state = move |row| State { priority, ..recorded.state(row) };
         Ok(Some(if repeats {
-            Box::new(Playback::new(states.cycle().map(urgent)))
+            Box::new(Playback::new(rows.cycle().map(state)))
         } else {
-            Box::new(Playback::new(states.map(urgent)))
+            Box::new(Playback::new(rows.map(state)))
         }))
     }
 }
 
+/// A recording, one row a period, and what of it is a state.
+struct Recorded {
+    signals: Signals,
+    columns: Columns,
+}
+
 /// Columns of a recording: along x, y and z, each of which may be missing.
 #[derive(Clone, Copy, Debug, Default)]
-struct Columns<'a> {
-    position: [Option<&'a [f64]>; 3],
-    velocity: [Option<&'a [f64]>; 3],
-    orientation_wxyz: Option<[&'a [f64]; 4]>,
+struct Columns {
+    position: [Option<Column>; 3],
+    velocity: [Option<Column>; 3],
+    orientation_wxyz: Option<[Column; 4]>,
+}
+
+/// Which channel, and what a value of it is of the unit that states have.
+#[derive(Clone, Copy, Debug)]
+struct Column {
+    channel: usize,
+    scale: f64,
 }
 
 const AXES: [&str; 3] = ["x", "y", "z"];
+/// What a quantity may be in, and what that is of the first; without a unit it is in the first.
+type Units = &'static [(&'static str, f64)];
+const POSITION: Units = &[("m", 1.0), ("mm", 1e-3)];
+const VELOCITY: Units = &[("m/s", 1.0)];
+/// Of a quaternion a part.
+const PART: Units = &[("1", 1.0)];
 
-fn recorded(file: &str, period: Duration, channels: &[String]) -> Result<Vec<State>, String> {
-    let recording = taut_trace::read(file.as_ref()).map_err(|e| e.to_string())?;
-    let kind = recording.data().kind();
-    let Data::Signals(signals) = recording.into_data() else {
-        return Err(format!("{file}: holds {kind}; a CSV or MCAP recording of signals is needed"));
-    };
-    let signals = signals.resample(period).map_err(|e| format!("{file}: {e}"))?;
-    let columns = if channels.is_empty() {
-        guessed(&signals).ok_or_else(|| {
+impl Column {
+    fn new(signals: &Signals, channel: usize, units: Units) -> Result<Self, String> {
+        let told = &signals.channels()[channel];
+        let unit = told.unit().unwrap_or(units[0].0);
+        let scale = units.iter().find(|(known, _)| *known == unit).map(|(_, scale)| *scale);
+        let scale = scale.ok_or_else(|| {
+            let known: Vec<&str> = units.iter().map(|(known, _)| *known).collect();
+            format!("{} is in {unit}: it has to be in {}", told.column(), known.join(" or "))
+        })?;
+        Ok(Self { channel, scale })
+    }
+}
+
+impl Recorded {
+    fn read(file: &str, period: Duration, channels: &[String]) -> Result<Self, String> {
+        let recording = taut_trace::read(file.as_ref()).map_err(|e| e.to_string())?;
+        let kind = recording.data().kind();
+        let Data::Signals(signals) = recording.into_data() else {
+            return Err(format!("{file}: holds {kind}; a CSV or MCAP recording of signals is needed"));
+        };
+        let signals = signals.resample(period).map_err(|e| format!("{file}: {e}"))?;
+        let columns =
+            if channels.is_empty() { guessed(&signals) } else { named(&signals, channels).map(Some) };
+        let columns = columns.map_err(|e| format!("{file}: {e}"))?.ok_or_else(|| {
             format!(
                 "{file}: which columns are x, y and z? Name them by --columns; there are {}",
                 known(&signals)
             )
-        })?
-    } else {
-        named(&signals, channels).map_err(|e| format!("{file}: {e}"))?
-    };
-    let at = |column: Option<&[f64]>, row: usize| column.map_or(0.0, |values| values[row] as f32);
-    let state = |row: usize| State {
-        position: columns.position.map(|column| at(column, row)),
-        velocity: columns.velocity.map(|column| at(column, row)),
-        orientation_wxyz: match columns.orientation_wxyz {
-            Some(columns) => columns.map(|values| values[row] as f32),
-            None => [1.0, 0.0, 0.0, 0.0],
-        },
-        ..State::at(Time::ZERO)
-    };
-    Ok((0..signals.len()).map(state).collect())
+        })?;
+        Ok(Self { signals, columns })
+    }
+
+    fn state(&self, row: usize) -> State {
+        let at = |Column { channel, scale }| (self.signals.channels()[channel].values()[row] * scale) as f32;
+        let along = |columns: [Option<Column>; 3]| columns.map(|column| column.map_or(0.0, at));
+        State {
+            position: along(self.columns.position),
+            velocity: along(self.columns.velocity),
+            orientation_wxyz: self
+                .columns
+                .orientation_wxyz
+                .map_or([1.0, 0.0, 0.0, 0.0], |parts| parts.map(at)),
+            ..State::at(Time::ZERO)
+        }
+    }
 }
 
 fn known(signals: &Signals) -> String {
@@ -156,47 +199,48 @@ fn known(signals: &Signals) -> String {
 }
 
 /// One to three positions, or three positions and three velocities.
-fn named<'a>(signals: &'a Signals, channels: &[String]) -> Result<Columns<'a>, String> {
+fn named(signals: &Signals, channels: &[String]) -> Result<Columns, String> {
     if channels.len() > 3 && channels.len() != 6 {
         return Err("--columns takes one to three positions, or three positions and three velocities".into());
     }
-    let find = |name: &String| {
-        let channel = signals.channel(name);
+    let find = |index: usize, units| {
+        let Some(name) = channels.get(index) else { return Ok(None) };
+        let channel = signals.position(name);
         let channel =
             channel.ok_or_else(|| format!("has no channel `{name}`; there are {}", known(signals)))?;
-        Ok(channel.values())
+        Column::new(signals, channel, units).map(Some)
     };
-    let found: Vec<&[f64]> = channels.iter().map(find).collect::<Result<_, String>>()?;
-    let column = |index: usize| found.get(index).copied();
-    Ok(Columns {
-        position: std::array::from_fn(column),
-        velocity: std::array::from_fn(|axis| column(3 + axis)),
-        orientation_wxyz: None,
-    })
+    let mut columns = Columns::default();
+    for axis in 0..AXES.len() {
+        columns.position[axis] = find(axis, POSITION)?;
+        columns.velocity[axis] = find(3 + axis, VELOCITY)?;
+    }
+    Ok(columns)
 }
 
 /// By the names that recordings of ROS and of devices have: `pose.position.x`, `leader_position_x_m`, `position_x`.
-fn guessed(signals: &Signals) -> Option<Columns<'_>> {
-    let of = |quantity: &str, part: &str| {
+fn guessed(signals: &Signals) -> Result<Option<Columns>, String> {
+    let of = |quantity: &str, part: &str, units| {
         // A session's recording has the robot's beside the operator's.
-        let mut found = ["operator_state_", ""].iter().filter_map(|begin| {
+        let found = ["operator_state_", ""].iter().find_map(|begin| {
             let ending = format!("{begin}{quantity}_{part}");
-            let fits = |channel: &&taut_trace::Channel| plain(channel.name()).ends_with(&ending);
-            signals.channels().iter().find(fits).map(taut_trace::Channel::values)
+            signals.channels().iter().position(|channel| plain(channel.name()).ends_with(&ending))
         });
-        found.next()
+        found.map(|channel| Column::new(signals, channel, units)).transpose()
     };
-    let along = |quantity: &str| AXES.map(|axis| of(quantity, axis));
-    let position = along("position");
-    if position.iter().all(Option::is_none) {
-        return None;
+    let mut columns = Columns::default();
+    for (axis, part) in AXES.into_iter().enumerate() {
+        columns.position[axis] = of("position", part, POSITION)?;
+        columns.velocity[axis] = of("velocity", part, VELOCITY)?;
     }
-    let orientation = ["w", "x", "y", "z"].map(|part| of("orientation", part));
-    let orientation_wxyz = match orientation {
-        [Some(w), Some(x), Some(y), Some(z)] => Some([w, x, y, z]),
-        _ => None,
-    };
-    Some(Columns { position, velocity: along("velocity"), orientation_wxyz })
+    if columns.position.iter().all(Option::is_none) {
+        return Ok(None);
+    }
+    let part = |part| of("orientation", part, PART);
+    if let (Some(w), Some(x), Some(y), Some(z)) = (part("w")?, part("x")?, part("y")?, part("z")?) {
+        columns.orientation_wxyz = Some([w, x, y, z]);
+    }
+    Ok(Some(columns))
 }
 
 /// Small letters, and an underscore for whatever separates.
@@ -216,21 +260,34 @@ mod tests {
         }
     }
 
+    /// The first row, as it is said to the robot.
+    fn first(text: &str) -> Option<State> {
+        let signals = signals(text);
+        let columns = guessed(&signals).unwrap()?;
+        Some(Recorded { signals, columns }.state(0))
+    }
+
     #[test]
     fn channels_are_found_by_the_names_that_recordings_have() {
-        let ros = signals("time_s,pose.position.x,pose.position.y,pose.position.z\n0,1,2,3\n");
-        let columns = guessed(&ros).unwrap();
-        assert_eq!(
-            columns.position.map(|column| column.unwrap()[0].to_bits()),
-            [1.0f64, 2.0, 3.0].map(f64::to_bits)
-        );
-        let own = signals("time_s,robot_state_position_x_m,operator_state_position_x_m\n0,1,2\n");
-        assert_eq!(guessed(&own).unwrap().position[0].unwrap(), [2.0]);
-        let csv = signals("time_s,leader_position_x_m,leader_velocity_x_m_s\n0,1,2\n");
-        let columns = guessed(&csv).unwrap();
-        assert_eq!(columns.position[0].unwrap(), [1.0]);
-        assert!(columns.position[1].is_none());
-        assert!(guessed(&signals("time_s,torque_nm\n0,1\n")).is_none());
+        let ros = first("time_s,pose.position.x,pose.position.y,pose.position.z\n0,1,2,3\n").unwrap();
+        assert_eq!(ros.position, [1.0, 2.0, 3.0]);
+        let own = first("time_s,robot_state_position_x_m,operator_state_position_x_m\n0,1,2\n").unwrap();
+        assert_eq!(own.position, [2.0, 0.0, 0.0]);
+        let csv = first("time_s,leader_position_x_m,leader_velocity_x_m_s\n0,1,2\n").unwrap();
+        assert_eq!((csv.position, csv.velocity), ([1.0, 0.0, 0.0], [2.0, 0.0, 0.0]));
+        assert!(first("time_s,torque_nm\n0,1\n").is_none());
+    }
+
+    #[test]
+    fn millimetres_are_made_metres_and_what_is_no_length_is_refused() {
+        let text = "time_s,leader_position_x_mm,leader_position_y_m\n0,300,0.2\n";
+        assert_eq!(first(text).unwrap().position, [0.3, 0.2, 0.0]);
+        let angle = signals("time_s,joint_position_x_rad,joint_velocity_y_rad_s\n0,1,2\n");
+        let refused = "joint_position_x_rad is in rad: it has to be in m or mm";
+        assert_eq!(guessed(&angle).unwrap_err(), refused);
+        let by_name =
+            |names: &[&str]| named(&angle, &names.iter().map(ToString::to_string).collect::<Vec<_>>());
+        assert_eq!(by_name(&["joint_position_x"]).unwrap_err(), refused);
     }
 
     #[test]

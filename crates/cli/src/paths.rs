@@ -25,24 +25,24 @@ pub(crate) struct Paths {
     /// the recent past; best:N; fixed:N, counted from 0. mpquic: fail-over (default), the next when one falls silent; all
     #[arg(long)]
     policy: Option<PathPolicy>,
-    /// Policy deadline: the probability with which a message is to be in time
-    #[arg(long, value_name = "PROBABILITY", default_value = "99.85%")]
-    target: Probability,
-    /// Policy deadline: copies of a message; more are for what is rare
-    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=8))]
-    copies: u8,
-    /// Policy adaptive: more duplicates than this share of the window, one path fewer
-    #[arg(long, value_name = "SHARE", default_value = "50%")]
-    duplicate_threshold: Probability,
-    /// Policy adaptive: more late or missing than this share of the window, one path more
-    #[arg(long, value_name = "SHARE", default_value = "20%")]
-    late_threshold: Probability,
-    /// Policies adaptive and best: what latency counts beside reliability when paths are ranked
-    #[arg(long, value_name = "SHARE", default_value = "50%")]
-    latency_weight: Probability,
-    /// Policy adaptive: messages that count
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=1000))]
-    window: u16,
+    /// Policy deadline: the probability with which a message is to be in time [default: 99.85%]
+    #[arg(long, value_name = "PROBABILITY")]
+    target: Option<Probability>,
+    /// Policy deadline: copies of a message; more are for what is rare [default: 2]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=8))]
+    copies: Option<u8>,
+    /// Policy adaptive: more duplicates than this share of the window, one path fewer [default: 50%]
+    #[arg(long, value_name = "SHARE")]
+    duplicate_threshold: Option<Probability>,
+    /// Policy adaptive: more late or missing than this share of the window, one path more [default: 20%]
+    #[arg(long, value_name = "SHARE")]
+    late_threshold: Option<Probability>,
+    /// Policies adaptive and best: what latency counts beside reliability when paths are ranked [default: 50%]
+    #[arg(long, value_name = "SHARE")]
+    latency_weight: Option<Probability>,
+    /// Policy adaptive: messages that count [default: 5]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
+    window: Option<u16>,
     /// Refuse what may be late, not only what certainly is: half of a round trip is in doubt (mtip; a proxy
     /// over any transport)
     #[arg(long)]
@@ -60,6 +60,13 @@ enum PathPolicy {
     All,
     Mtip(Policy),
     FailOver,
+}
+
+impl PathPolicy {
+    /// Unless another one is named.
+    fn of_mtip() -> Self {
+        Self::Mtip(Policy::Deadline(Target::default()))
+    }
 }
 
 impl FromStr for PathPolicy {
@@ -106,13 +113,14 @@ impl Paths {
         if self.gap.is_some() && kind != TransportKind::Etp {
             return Err(format!("{kind} keeps no gap: --gap is for --transport etp, at both ends"));
         }
+        let is_mtip = kind == TransportKind::Mtip;
+        self.refuse_options_of_others(is_mtip.then(|| self.policy.unwrap_or_else(PathPolicy::of_mtip)))?;
         Ok(match (TransportConfig::from(kind), self.policy) {
             (TransportConfig::Stack(StackSpec::Mtip(config)), policy) => {
-                let policy = match policy {
-                    None => Policy::Deadline(Target::default()),
-                    Some(All) => Policy::All,
-                    Some(Mtip(policy)) => policy,
-                    Some(FailOver) => {
+                let policy = match policy.unwrap_or_else(PathPolicy::of_mtip) {
+                    All => Policy::All,
+                    Mtip(policy) => policy,
+                    FailOver => {
                         return Err("--policy fail-over is for mpquic; mtip has deadline".to_owned());
                     }
                 };
@@ -136,20 +144,49 @@ impl Paths {
         })
     }
 
-    fn mtip(&self, config: MtipConfig, policy: Policy, deadline: Duration) -> MtipConfig {
-        let policy = match policy {
-            Policy::Deadline(_) => {
-                Policy::Deadline(Target { probability: self.target.as_fraction(), copies: self.copies })
+    /// What is of another policy than mtip's, or of another transport, would do nothing.
+    fn refuse_options_of_others(&self, policy: Option<PathPolicy>) -> Result<(), String> {
+        let (deadline, adaptive, best) = match policy {
+            Some(PathPolicy::Mtip(policy)) => (
+                matches!(policy, Policy::Deadline(_)),
+                matches!(policy, Policy::Adaptive(_)),
+                matches!(policy, Policy::Best(_)),
+            ),
+            _ => (false, false, false),
+        };
+        let options = [
+            ("--target", self.target.is_some(), deadline, "deadline"),
+            ("--copies", self.copies.is_some(), deadline, "deadline"),
+            ("--duplicate-threshold", self.duplicate_threshold.is_some(), adaptive, "adaptive"),
+            ("--late-threshold", self.late_threshold.is_some(), adaptive, "adaptive"),
+            ("--window", self.window.is_some(), adaptive, "adaptive"),
+            ("--latency-weight", self.latency_weight.is_some(), adaptive || best, "adaptive or best:N"),
+        ];
+        match options.iter().find(|(_, is_given, is_used, _)| *is_given && !is_used) {
+            None => Ok(()),
+            Some((option, .., of)) => {
+                Err(format!("{option} does nothing here: it is for --transport mtip with --policy {of}"))
             }
-            Policy::Adaptive(_) => Policy::Adaptive(Adaptive {
-                duplicate_threshold: self.duplicate_threshold.as_fraction(),
-                late_threshold: self.late_threshold.as_fraction(),
-                window: self.window.into(),
+        }
+    }
+
+    fn mtip(&self, config: MtipConfig, policy: Policy, deadline: Duration) -> MtipConfig {
+        let share = |given: Option<Probability>, default| given.map_or(default, Probability::as_fraction);
+        let policy = match policy {
+            Policy::Deadline(target) => Policy::Deadline(Target {
+                probability: share(self.target, target.probability),
+                copies: self.copies.unwrap_or(target.copies),
+            }),
+            Policy::Adaptive(adaptive) => Policy::Adaptive(Adaptive {
+                duplicate_threshold: share(self.duplicate_threshold, adaptive.duplicate_threshold),
+                // As in scenarios: what its authors used on two of three links.
+                late_threshold: share(self.late_threshold, 0.2),
+                window: self.window.map_or(adaptive.window, Into::into),
             }),
             policy => policy,
         };
         let clocks = if self.strictly_in_time { Clocks::Strict } else { Clocks::Estimated };
-        let config = config.policy(policy).latency_weight(self.latency_weight.as_fraction()).clocks(clocks);
+        let config = config.policy(policy).latency_weight(share(self.latency_weight, 0.5)).clocks(clocks);
         config.deadline(deadline).emergency(Priority(0))
     }
 

@@ -56,10 +56,10 @@ pub(crate) struct Arguments {
     )]
     trust: Vec<Fingerprint>,
     /// Measure for so long, 2s to 15min
-    #[arg(long = "for", value_name = "DURATION", default_value = "60s", value_parser = length)]
+    #[arg(long = "for", value_name = "DURATION", default_value = "60s", value_parser = length, conflicts_with = "listen")]
     duration: Duration,
     /// Write the fitted network to FILE.toml, what plays the recording to FILE-recorded.toml, and the recording to FILE.csv
-    #[arg(long, value_name = "FILE.toml", default_value = "probed.toml", value_parser = toml_file)]
+    #[arg(long, value_name = "FILE.toml", default_value = "probed.toml", value_parser = toml_file, conflicts_with = "listen")]
     out: PathBuf,
     /// The file of this host's identity, as for `taut identity`
     #[arg(long, value_name = "FILE")]

@@ -25,6 +25,8 @@ pub(crate) struct Watchdogs {
     device: Option<File>,
     /// How often they are fed; `None`: they only hear of the start and the end.
     period: Option<Duration>,
+    /// From now on it is a reason to act that they are not fed.
+    is_watching: bool,
 }
 
 impl Watchdogs {
@@ -50,7 +52,7 @@ impl Watchdogs {
         let device = device.map(open_device).transpose()?;
         let fed = device.as_ref().map(|_| FEED);
         let period = [told, fed].into_iter().flatten().min();
-        Ok(Self { systemd, device, period })
+        Ok(Self { systemd, device, period, is_watching: false })
     }
 
     /// The session runs: says so, and feeds them for as long as `turns` goes on.
@@ -60,6 +62,7 @@ impl Watchdogs {
         let period = std::time::Duration::from(period);
         let (end, ends) = sync_channel::<()>(1);
         let work = move || {
+            self.is_watching = true;
             let mut pulse = Pulse::default();
             loop {
                 if pulse.beats(turns()) {
@@ -106,7 +109,14 @@ impl Watching {
         });
         let Some(mut watchdogs) = self.idle.or(fed) else { return };
         watchdogs.tell("STOPPING=1");
-        if let Some(device) = &mut watchdogs.device {
+        watchdogs.is_watching = false;
+    }
+}
+
+impl Drop for Watchdogs {
+    /// Nothing has begun, or all has ended well.
+    fn drop(&mut self) {
+        if let Some(device) = self.device.as_mut().filter(|_| !self.is_watching) {
             let _ = device.write(b"V"); // "Magic close": the kernel disarms the watchdog.
         }
     }
@@ -224,6 +234,29 @@ mod tests {
     fn a_socket_that_cannot_be_one_is_gone_on_without() {
         let variable = |asked: &str| (asked == "NOTIFY_SOCKET").then(|| "relative".to_owned());
         assert!(Watchdogs::open(variable, 7, None).unwrap().systemd.is_none());
+    }
+
+    #[test]
+    fn a_device_acts_where_a_session_is_left_and_not_where_none_began() {
+        let path = std::env::temp_dir().join(format!("taut-watchdog-{}", std::process::id()));
+        rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+        let reader = OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits() as i32).open(&path);
+        let mut reader = reader.unwrap();
+        let mut told = || {
+            let mut all = Vec::new();
+            io::Read::read_to_end(&mut reader, &mut all).unwrap();
+            all.last().copied()
+        };
+        drop(Watchdogs::open(|_| None, 7, Some(&path)).unwrap());
+        assert_eq!(told(), Some(b'V'), "what failed before the session began is no reason");
+        let begin = || Watchdogs::open(|_| None, 7, Some(&path)).unwrap().start(|| 0).unwrap();
+        begin().end();
+        assert_eq!(told(), Some(b'V'), "it ended well");
+        let Watching { end: Some((end, thread)), .. } = begin() else { panic!("it is fed") };
+        drop(end);
+        drop(thread.join().unwrap());
+        assert_eq!(told(), Some(b'\0'));
+        std::fs::remove_file(&path).unwrap();
     }
 
     #[test]

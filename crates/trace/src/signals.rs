@@ -111,8 +111,13 @@ impl Signals {
 
     /// The channel with this name, with its unit (`leader_position_rad`) or without (`leader_position`).
     pub fn channel(&self, name: &str) -> Option<&Channel> {
-        let exact = self.channels.iter().find(|channel| channel.column == name);
-        exact.or_else(|| self.channels.iter().find(|channel| channel.name() == name))
+        self.position(name).map(|index| &self.channels[index])
+    }
+
+    /// Where among [`channels`](Self::channels) it stands.
+    pub fn position(&self, name: &str) -> Option<usize> {
+        let exact = self.channels.iter().position(|channel| channel.column == name);
+        exact.or_else(|| self.channels.iter().position(|channel| channel.name() == name))
     }
 
     /// Row by row.

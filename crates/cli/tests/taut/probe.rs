@@ -115,6 +115,10 @@ fn a_robot_answers_probes_while_nobody_has_it() {
     assert_eq!(first.end("-TERM").0, 0);
     let probed = world.taut(&probe);
     assert_eq!(probed.status, 0, "{probed:?}");
+    // What follows a measurement, the simulations, is ended by a signal too.
+    let mut ended_later = Running::start(world.command(&probe));
+    ended_later.wait_for("measured");
+    assert_eq!(ended_later.end("-INT").0, 130);
     // One that is under way is broken off.
     let mut broken = world.command(&format!("probe {probes} --plaintext --for 10s --json"));
     let broken = broken.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();

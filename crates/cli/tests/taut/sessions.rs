@@ -620,6 +620,19 @@ fn what_is_wrong_is_one_line_that_says_what_to_do() {
         ("operator --connect 127.0.0.1:1 --plaintext --gap 4ms", "--gap is for --transport etp"),
         ("robot --listen 127.0.0.1:0 --plaintext --transport tcp --gap 4ms", "--gap is for --transport etp"),
         ("proxy --listen udp:0 --to 127.0.0.1:1 --plaintext --gap adaptive", "--gap is for --transport etp"),
+        (
+            "operator --connect 127.0.0.1:1 --plaintext --copies 3",
+            "--copies does nothing here: it is for --transport mtip with --policy deadline",
+        ),
+        (
+            "operator --connect 127.0.0.1:1 --plaintext --transport mtip --window 9",
+            "--transport mtip with --policy adaptive",
+        ),
+        (
+            "operator --connect 127.0.0.1:1 --plaintext --input demo --repeat",
+            "--repeat is for --input trace:FILE",
+        ),
+        ("operator --connect 127.0.0.1:1 --plaintext --columns x,y", "--columns is for --input trace:FILE"),
         ("operator --connect 127.0.0.1:1 --plaintext --transport mpquic", "is always encrypted"),
         ("proxy --listen udp:0 --to udp:127.0.0.1:1 --plaintext", "at the near end"),
         ("proxy --listen 127.0.0.1:0 --to 127.0.0.1:1 --plaintext", "at the far end"),

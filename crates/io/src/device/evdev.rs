@@ -50,6 +50,17 @@ pub struct InputDevice {
     splitter: EventSplitter,
 }
 
+/// An axis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AxisInfo {
+    /// Where it is; before it moved for the first time, of some devices zero wherever it is.
+    pub value: i32,
+    /// Its least value.
+    pub minimum: i32,
+    /// Its largest.
+    pub maximum: i32,
+}
+
 /// `struct input_absinfo`.
 #[derive(Default)]
 #[repr(C)]
@@ -71,8 +82,8 @@ impl InputDevice {
         Ok(Self { file: File::open(path)?, splitter: EventSplitter::default() })
     }
 
-    /// The least and the largest value of an axis; `None` where the system does not tell.
-    pub fn range(&self, axis: u16) -> Option<(i32, i32)> {
+    /// Where an axis is, and its range; `None` where the system does not tell.
+    pub fn axis(&self, axis: u16) -> Option<AxisInfo> {
         let number = u8::try_from(axis).ok().filter(|axis| *axis < 0x40)?;
         // EVIOCGABS of linux/input.h.
         let request = rustix::ioctl::opcode::read::<AbsInfo>(b'E', 0x40 + number);
@@ -80,7 +91,8 @@ impl InputDevice {
         // SAFETY: the descriptor is open, and the request writes one `input_absinfo`, which `info` is.
         #[allow(unsafe_code)]
         let status = unsafe { libc::ioctl(self.file.as_raw_fd(), request as _, &raw mut info) };
-        (status == 0 && info.minimum < info.maximum).then_some((info.minimum, info.maximum))
+        let AbsInfo { value, minimum, maximum, .. } = info;
+        (status == 0 && minimum < maximum).then_some(AxisInfo { value, minimum, maximum })
     }
 
     /// Waits for events, and gives them.

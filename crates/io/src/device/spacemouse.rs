@@ -5,10 +5,10 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use super::evdev::InputEvent;
+use super::evdev::{AxisInfo, InputEvent};
 
-/// What an axis says at the cap's ends, about.
-pub const RANGE: (i32, i32) = (-350, 350);
+/// An axis of a cap that nobody touches; what it says at its ends, about.
+pub const AXIS: AxisInfo = AxisInfo { value: 0, minimum: -350, maximum: 350 };
 /// Vendors: 3Dconnexion, and Logitech, whose other products are mice and keyboards.
 const VENDOR: u32 = 0x256f;
 const LOGITECH: u32 = 0x046d;
