@@ -11,6 +11,7 @@ use taut_io::session::Remote;
 use taut_io::{Alarm, Clock, Machine, outrank, spawn_unprivileged};
 
 use crate::lines::LineTaker;
+use crate::streams::Complaints;
 
 /// What a line means.
 #[derive(Clone, Copy, Debug)]
@@ -249,7 +250,7 @@ where
     let work = move || {
         let clock = Clock::start();
         let mut button = Button::new(clock.now(), words, heartbeat);
-        let (mut words, mut router, mut lines) = (Words::default(), Router::default(), lines);
+        let (mut complaints, mut router, mut lines) = (Complaints::default(), Router::default(), lines);
         while !button.has_ended() {
             wait_and_read(&mut button, &clock, |button, now, bytes| match &mut lines {
                 None => button.handle_input(now, bytes),
@@ -265,7 +266,7 @@ where
             button.handle_timeout(clock.now());
             while let Some(press) = button.poll() {
                 let taken = tell(&remote, &press);
-                words.say(clock.now(), &press, taken);
+                complain(&mut complaints, &press, taken);
             }
             std::thread::park_timeout(BETWEEN_READS);
         }
@@ -310,35 +311,15 @@ where
     }
 }
 
-/// Says what is wrong with a button, once a second: a noisy one fills no disk.
-#[derive(Debug, Default)]
-struct Words {
-    next: Time,
-    unsaid: u64,
-}
-
-const SAID_EVERY: Duration = Duration::from_secs(1);
-
-impl Words {
-    fn say<C>(&mut self, now: Time, press: &Press<C>, taken: bool) {
-        let what = match press {
-            Press::Lost(loss) => format!("STOP, the button is not to be relied on: {loss}"),
-            _ if taken => return,
-            _ => "the session does not answer the button".to_owned(),
-        };
-        // What comes last is said in any case.
-        let is_last = matches!(press, Press::Lost(Loss::Ended | Loss::Failed(_)));
-        if now < self.next && !is_last {
-            self.unsaid += 1;
-            return;
-        }
-        let before = match std::mem::take(&mut self.unsaid) {
-            0 => String::new(),
-            count => format!(" (and {count} times before, of this kind or another)"),
-        };
-        self.next = now + SAID_EVERY;
-        crate::say(&format!("{what}{before}"));
-    }
+/// Says what is wrong with a button.
+fn complain<C>(complaints: &mut Complaints, press: &Press<C>, taken: bool) {
+    let what = match press {
+        Press::Lost(loss) => format!("STOP, the button is not to be relied on: {loss}"),
+        _ if taken => return,
+        _ => "the session does not answer the button".to_owned(),
+    };
+    let is_last = matches!(press, Press::Lost(Loss::Ended | Loss::Failed(_)));
+    complaints.say(&what, is_last);
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use clap::Args;
+use signal_hook::consts::SIGABRT;
 use signal_hook::iterator::Signals;
 use taut_core::{Duration, Time};
 use taut_io::lines::Line;
@@ -96,9 +97,13 @@ impl Scheduling {
     }
 }
 
-/// Calls back at the first signal that would end the process, or stop it where it stands; at the second one it ends. Before
-/// either the device is stopped. Once it is dropped, the first one ends the process too: a process has one at a time.
+/// Calls back at the first signal that would end the process, or stop it where it stands; at the second one it ends, and soon after
+/// `SIGABRT` in any case. Before either the device is stopped. Once it is dropped, the first one ends the process too: a process has one at a time.
 pub(crate) struct OnSignal(());
+
+/// What is asked to end by `SIGABRT` has so long for its goodbye. systemd sends that to a process whose session no longer turns, and
+/// waits for its end before it starts the next.
+const ABORTS: std::time::Duration = std::time::Duration::from_millis(700);
 
 /// How what a signal ends is asked to.
 type End = Box<dyn FnMut() + Send>;
@@ -114,18 +119,16 @@ struct Ends {
 static ENDS: Mutex<Ends> = Mutex::new(Ends { is_watched: false, is_part: false, end: None, is_asked: false });
 
 impl Ends {
-    fn handle_signal(&mut self, signal: i32) {
+    /// Asks what is to end, if that has not been asked; whether it is waited for.
+    fn ask(&mut self) -> bool {
         match &mut self.end {
             Some(end) if !self.is_asked => {
                 self.is_asked = true;
                 end();
+                true
             }
-            Some(_) if self.is_part => {}
             // Whoever asks twice does not want to wait for a goodbye.
-            _ => {
-                crate::terminal::restore();
-                std::process::exit(128 + signal);
-            }
+            asked => asked.is_some() && self.is_part,
         }
     }
 }
@@ -152,7 +155,15 @@ impl OnSignal {
             let work = move || {
                 for signal in signals.forever() {
                     last_stop::stop(StopCause::Host);
-                    lock(&ENDS).handle_signal(signal);
+                    let waits = lock(&ENDS).ask();
+                    if waits && signal != SIGABRT {
+                        continue;
+                    }
+                    if waits {
+                        std::thread::park_timeout(ABORTS);
+                    }
+                    crate::terminal::restore();
+                    std::process::exit(128 + signal);
                 }
             };
             spawn_unprivileged("taut signals", || (), work).map_err(|error| format!("a thread: {error}"))?;
@@ -305,7 +316,36 @@ pub(crate) fn shown(at: Time, line: Line) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::process::{Command, Stdio};
+
     use super::*;
+
+    /// Says that the process below is meant.
+    const HANGS: &str = "TAUT_TEST_HANGS";
+
+    /// Runs as a process of its own, for [`a_session_that_hangs_is_ended_by_an_abort`].
+    #[test]
+    fn hangs_where_it_is_told_to() {
+        let Ok(signal) = std::env::var(HANGS) else { return };
+        let _signals = OnSignal::new(|| crate::say("asked")).unwrap();
+        let pid = std::process::id().to_string();
+        assert!(Command::new("kill").args([signal, pid]).status().unwrap().success());
+        std::thread::park_timeout(std::time::Duration::from_secs(3));
+        crate::say("hung");
+    }
+
+    #[test]
+    fn a_session_that_hangs_is_ended_by_an_abort() {
+        for (signal, code) in [("-ABRT", Some(128 + SIGABRT)), ("-TERM", Some(0))] {
+            let mut command = Command::new(std::env::current_exe().unwrap());
+            command.args(["--exact", "host::tests::hangs_where_it_is_told_to", "--nocapture"]);
+            let ended = command.env(HANGS, signal).stdin(Stdio::null()).output().unwrap();
+            let told = String::from_utf8_lossy(&ended.stderr);
+            assert_eq!(ended.status.code(), code, "{signal}: {told}");
+            let hung = code == Some(0);
+            assert_eq!((told.contains("asked"), told.contains("hung")), (true, hung), "{signal}: {told}");
+        }
+    }
 
     #[test]
     fn a_peer_that_is_written_as_a_name_is_told_with_its_addresses() {

@@ -74,7 +74,7 @@ fn script() -> Result<String, String> {
 }
 
 /// One word of a shell's.
-fn quoted(word: OsString) -> String {
+pub(crate) fn quoted(word: OsString) -> String {
     format!("'{}'", word.to_string_lossy().replace('\'', "'\\''"))
 }
 

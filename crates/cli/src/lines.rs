@@ -3,7 +3,7 @@
 use std::io;
 
 use serde_json::{Value, json};
-use taut_core::{Duration, Time, printable};
+use taut_core::printable;
 use taut_io::Clock;
 use taut_io::device::lines::{MessageLine, Splitter};
 use taut_io::device::{Buttons, DeviceDrops, InputLines, LineInput, ProcessInput, lines_of};
@@ -11,7 +11,7 @@ use taut_io::device::{Buttons, DeviceDrops, InputLines, LineInput, ProcessInput,
 use crate::channels::Channels;
 use crate::host::json_line;
 use crate::input::{Device, Input};
-use crate::streams::print;
+use crate::streams::{Complaints, print};
 
 /// The operator's device, and what else there is of it.
 pub(crate) struct Opened {
@@ -45,9 +45,9 @@ pub(crate) fn open(
     let known = channels.lines();
     let cannot = |error: io::Error| format!("the input: {error}");
     if let Input::Process(program) = input {
-        let mut grumble = Grumble::default();
+        let mut complaints = Complaints::default();
         let cannot = |error| format!("the input `{}` cannot be started: {error}", program.words().join(" "));
-        let complain = move |why: &str| grumble.say(why);
+        let complain = move |why: &str| complain(&mut complaints, why);
         let device =
             ProcessInput::start(program.words(), &known, buttons.clone(), complain).map_err(cannot)?;
         let (drops, failed) = (Some(device.message_drops()), Some(Box::new(device.failed()) as _));
@@ -65,7 +65,7 @@ pub(crate) fn open(
     let lines = input.reads_stdin().then(|| LineTaker {
         splitter: lines_of(&known),
         lines: device.lines(),
-        grumble: Grumble::default(),
+        complaints: Complaints::default(),
     });
     let drops = Some(device.message_drops());
     Ok(Opened { device: Box::new(device), lines, drops, failed: None, buttons })
@@ -75,41 +75,22 @@ pub(crate) fn open(
 pub(crate) struct LineTaker {
     splitter: Splitter,
     lines: InputLines,
-    grumble: Grumble,
+    complaints: Complaints,
 }
 
 impl LineTaker {
     pub(crate) fn take(&mut self, bytes: &[u8]) {
-        let Self { splitter, lines, grumble } = self;
+        let Self { splitter, lines, complaints } = self;
         splitter.take(bytes, |line| {
             if let Err(why) = lines.take(line) {
-                grumble.say(&why);
+                complain(complaints, &why);
             }
         });
     }
 }
 
-/// Says what is wrong with an input, once a second: a noisy one fills no disk.
-#[derive(Debug, Default)]
-struct Grumble {
-    next: Time,
-    unsaid: u64,
-}
-
-impl Grumble {
-    fn say(&mut self, why: &str) {
-        let now = Clock::since_boot();
-        if now < self.next {
-            self.unsaid += 1;
-            return;
-        }
-        self.next = now + Duration::from_secs(1);
-        let before = match std::mem::take(&mut self.unsaid) {
-            0 => String::new(),
-            count => format!(" (and {count} times before, for this or another reason)"),
-        };
-        crate::say(&format!("the input: {}{before}", printable(why)));
-    }
+fn complain(complaints: &mut Complaints, why: &str) {
+    complaints.say(&format!("the input: {}", printable(why)), false);
 }
 
 /// Prints a message that came. True: tell more.

@@ -427,7 +427,9 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
     let speakers: Vec<_> =
         speakers.into_iter().map(|speaker| speaker.start(clock)).collect::<Result<_, String>>()?;
     let record = arguments.kept()?;
-    let latch = record.latch();
+    // Whoever reads of it may be in another folder.
+    let file = std::path::absolute(record.path()).map_err(|error| format!("--state: {error}"))?;
+    let kept = record.latch().map(|latch| (latch, file.as_path()));
     let recorded = arguments.record.start(clock, &channels, arguments.json, arguments.about_session())?;
     // An arm may hold itself from here on: what can be wrong without it was found before, all but limits, of which it may have its own.
     let ready = arguments.ready(seen).inspect_err(|_| recorded.finish())?;
@@ -503,7 +505,7 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
     let remote = session.remote.clone();
     let watching = watchdogs.start(move || remote.turns())?;
     let mut out = Output::new(arguments.json, channels);
-    out.listening(clock.now(), address, arguments.transport, fingerprint.as_ref(), &about, latch);
+    out.listening(clock.now(), address, arguments.transport, fingerprint.as_ref(), &about, kept);
     if !arguments.json {
         print(&format!("{description}\n"));
     }

@@ -156,7 +156,6 @@ impl SoundArguments {
         })
     }
 
-    /// Is any played by the page of a console?
     /// Is there any?
     pub(crate) const fn is_on(&self) -> bool {
         !self.microphone.is_empty() || !self.speaker.is_empty()

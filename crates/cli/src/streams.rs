@@ -11,7 +11,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use serde_json::json;
-use taut_core::Duration;
+use taut_core::{Duration, Time};
 use taut_io::{Clock, spawn_unprivileged};
 
 use crate::host::json_line;
@@ -63,6 +63,34 @@ pub(crate) fn say(line: &str) {
     match STREAMS.get() {
         Some(streams) => streams.err.push(line),
         None => drop(io::stderr().write_all(line.as_bytes())),
+    }
+}
+
+/// Says what goes wrong again and again, once a second: whoever causes it fills no disk.
+#[derive(Debug, Default)]
+pub(crate) struct Complaints {
+    next: Time,
+    unsaid: u64,
+}
+
+impl Complaints {
+    /// Says it, or counts it for the next; `is_last`: says it in any case.
+    pub(crate) fn say(&mut self, what: &str, is_last: bool) {
+        if let Some(line) = self.line(Clock::since_boot(), what, is_last) {
+            crate::say(&line);
+        }
+    }
+
+    fn line(&mut self, now: Time, what: &str, is_last: bool) -> Option<String> {
+        if now < self.next && !is_last {
+            self.unsaid += 1;
+            return None;
+        }
+        self.next = now + Duration::from_secs(1);
+        Some(match std::mem::take(&mut self.unsaid) {
+            0 => what.to_owned(),
+            count => format!("{what} (and {count} times before, for this or another reason)"),
+        })
     }
 }
 
@@ -281,6 +309,17 @@ mod tests {
         lines.confess(&mut disk.sink());
         let line: serde_json::Value = serde_json::from_str(disk.text()).unwrap();
         assert_eq!((line["event"].as_str(), line["lines"].as_u64()), (Some("output_dropped"), Some(1)));
+    }
+
+    #[test]
+    fn what_goes_wrong_again_and_again_is_said_once_a_second_and_the_last_in_any_case() {
+        let mut complaints = Complaints::default();
+        let mut at = |ms, is_last| complaints.line(Time::ZERO + Duration::from_millis(ms), "noise", is_last);
+        assert_eq!(at(0, false).as_deref(), Some("noise"));
+        assert_eq!((at(1, false), at(999, false)), (None, None));
+        let counted = "noise (and 2 times before, for this or another reason)";
+        assert_eq!(at(1_000, false).as_deref(), Some(counted));
+        assert_eq!(at(1_001, true).as_deref(), Some("noise"));
     }
 
     #[test]

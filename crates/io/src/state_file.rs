@@ -1,7 +1,7 @@
 //! A short text that survives the process: written whole or not at all, and off the threads that must not wait.
 
 use std::ffi::OsString;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -11,6 +11,10 @@ use std::thread::JoinHandle;
 use rustix::fs::{FlockOperation, flock};
 
 use crate::privileges::spawn_unprivileged;
+
+mod foreign;
+
+use foreign::ForeignFile;
 
 /// A file with a text of its own that is replaced as a whole: written beside it, synced, renamed over it, and the folder synced.
 /// Whoever reads it finds the text from before or the one from after, whenever the power fails.
@@ -66,9 +70,26 @@ impl StateFile {
         Ok((Self { path: path.to_owned(), stored: None, lock, lost: false }, text))
     }
 
+    /// Replaces the text of a file that no other process has, once. Root may do so in another user's folder, too: then what it makes there is the user's.
+    pub(crate) fn replace(
+        path: &Path,
+        next: impl FnOnce(Option<&str>) -> String,
+    ) -> Result<(), StateFileError> {
+        if let Some(foreign) = ForeignFile::open(path)? {
+            let refused = |error| StateFileError::Refused { path: path.to_owned(), error };
+            return foreign.replace(next).map_err(refused);
+        }
+        let (mut file, text) = Self::open(path, true)?;
+        file.store(&next(text.as_deref()))
+    }
+
     /// Has anybody opened this file for themselves before?
     pub(crate) fn was_opened(path: &Path) -> io::Result<bool> {
         Ok(path.try_exists()? || lock_of(path).try_exists()?)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Like [`StateFile::write`], with an error that says which file.
@@ -148,12 +169,16 @@ pub(crate) fn make_folder_of(path: &Path) -> io::Result<&Path> {
 
 /// There is one in which this user may write once privileges are given up.
 fn own_folder_of(path: &Path) -> io::Result<()> {
-    let folder = fs::metadata(make_folder_of(path)?)?;
-    if folder.uid() != rustix::process::geteuid().as_raw() && folder.mode() & 0o002 == 0 {
+    if is_for_others(&fs::metadata(make_folder_of(path)?)?) {
         let text = "its folder belongs to another user; name a file in one of your own";
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
     }
     Ok(())
+}
+
+/// May this user not write in this folder, but for root's privilege?
+fn is_for_others(folder: &Metadata) -> bool {
+    folder.uid() != rustix::process::geteuid().as_raw() && folder.mode() & 0o002 == 0
 }
 
 fn beside(path: &Path, ending: &str) -> PathBuf {

@@ -116,12 +116,16 @@ pub struct RtpCounts {
 }
 
 /// Packets of VP8 over RTP (RFC 7741) into frames. Of one source at a time, by its SSRC: another one is taken once that has been silent for a second.
+/// One that begins anew with the same SSRC and numbers from elsewhere is believed with its second packet (RFC 3550 appendix A.1).
 #[derive(Debug, Default)]
 pub struct RtpFrames {
     source: Option<u32>,
     heard: Time,
     next: Option<u16>,
+    /// The number of a packet that does not belong to what came before: perhaps the first of a new beginning.
+    stray: Option<u16>,
     timestamp: u32,
+    pace: Pace,
     /// Of the frame at work, if it has begun.
     frame: Option<Vec<u8>>,
     counts: RtpCounts,
@@ -138,6 +142,8 @@ pub enum RtpTaken {
     Frame(Vec<u8>),
 }
 
+/// A packet that comes again or out of order is no further behind (RFC 3550 appendix A.1).
+const MAX_MISORDER: u16 = 100;
 const SILENT: Duration = Duration::from_secs(1);
 /// The longest frame that is put together.
 const LONGEST: usize = 4 << 20;
@@ -174,14 +180,17 @@ impl RtpFrames {
         }
         self.heard = now;
         let ahead = self.next.map_or(0, |next| repr.sequence.wrapping_sub(next));
-        if ahead >= 1 << 15 {
+        let is_behind = ahead >= 1 << 15;
+        if is_behind && !self.begins_anew(repr.sequence, ahead) {
             self.counts.late += 1;
             return RtpTaken::Nothing;
         }
+        self.stray = None;
         self.next = Some(repr.sequence.wrapping_add(1));
         // A frame ends with its marker; one without the end of the one before says that this is lost (RFC 7741 section 4.4).
         let cut_short =
             self.frame.is_some() && (descriptor.starts_frame() || repr.timestamp != self.timestamp);
+        // Of a new beginning the first packet is missing.
         let mut lost = ahead > 0 || cut_short;
         if lost {
             self.frame = None;
@@ -213,9 +222,53 @@ impl RtpFrames {
         match self.frame.take_if(|_| repr.marker) {
             Some(frame) => {
                 self.counts.frames += 1;
+                self.pace.shown(self.timestamp);
                 RtpTaken::Frame(frame)
             }
             None => RtpTaken::Nothing,
+        }
+    }
+
+    /// How many frames the sender makes a second, 1 to 240, by its timestamps; `None` until nine came whole.
+    pub fn rate(&self) -> Option<u32> {
+        self.pace.rate
+    }
+
+    /// Is it the second in a row of a sender whose numbers are from elsewhere?
+    fn begins_anew(&mut self, sequence: u16, ahead: u16) -> bool {
+        ahead <= u16::MAX - MAX_MISORDER
+            && self.stray.replace(sequence).is_some_and(|stray| stray.wrapping_add(1) == sequence)
+    }
+}
+
+/// How fast frames follow each other.
+#[derive(Debug, Default)]
+struct Pace {
+    last: Option<u32>,
+    /// From each to the next, in units of the clock.
+    steps: Vec<u32>,
+    rate: Option<u32>,
+}
+
+/// Of VP8's timestamps, in a second (RFC 7741 section 4.1).
+const CLOCK: u32 = 90_000;
+/// The middle one of so many steps counts: of frames that are lost or late there are fewer.
+const STEPS: usize = 8;
+
+impl Pace {
+    /// A frame came whole. Where steps are uneven the rate stays: another one is more than a quarter away from it.
+    fn shown(&mut self, timestamp: u32) {
+        let Some(last) = self.last.replace(timestamp) else { return };
+        self.steps.push(timestamp.wrapping_sub(last).max(1));
+        if self.steps.len() < STEPS {
+            return;
+        }
+        self.steps.sort_unstable();
+        let step = self.steps[STEPS / 2];
+        self.steps.clear();
+        let rate = (CLOCK.saturating_add(step / 2) / step).clamp(1, 240);
+        if self.rate.is_none_or(|known| rate.abs_diff(known) > known / 4) {
+            self.rate = Some(rate);
         }
     }
 }
@@ -318,6 +371,41 @@ mod tests {
         let taken: Vec<_> = other.iter().map(|packet| rtp.take(later, packet)).collect();
         assert_eq!(taken[2], RtpTaken::Frame(frame(4)));
         assert_eq!(rtp.counts().late, 3);
+        // Packets that come again, in a row, are no new beginning.
+        let again: Vec<_> = other.iter().map(|packet| rtp.take(later, packet)).collect();
+        assert_eq!((again, rtp.counts().late), (vec![RtpTaken::Nothing; 3], 6));
+        // The same source with numbers from elsewhere is one: believed with its second packet, and what was begun is lost.
+        let mut sequence = 12;
+        let sent = packets(&frame(6), &mut sequence, 3_000, 8);
+        assert_eq!(rtp.take(later, &sent[0]), RtpTaken::Nothing);
+        sequence = sequence.wrapping_sub(20_000);
+        let sent = packets(&frame(6), &mut sequence, 0, 8);
+        let taken: Vec<_> = sent.iter().map(|packet| rtp.take(later, packet)).collect();
+        assert_eq!(taken, [RtpTaken::Nothing, RtpTaken::Lost, RtpTaken::Nothing]);
+        let sent = packets(&frame(2), &mut sequence, 3_000, 8);
+        let taken: Vec<_> = sent.iter().map(|packet| rtp.take(later, packet)).collect();
+        assert_eq!((&taken[2], rtp.counts().late), (&RtpTaken::Frame(frame(2)), 7));
+    }
+
+    #[test]
+    fn a_sender_s_rate_is_told_by_its_timestamps() {
+        let mut rtp = RtpFrames::new();
+        let (mut sequence, mut timestamp) = (0, u32::MAX - 4_000);
+        let mut rate_after = |steps: &[u32]| {
+            for step in steps {
+                timestamp = timestamp.wrapping_add(*step);
+                let sent = packets(&[2; 500], &mut sequence, timestamp, 7);
+                assert!(matches!(rtp.take(Time::ZERO, &sent[0]), RtpTaken::Frame(_)));
+            }
+            rtp.rate()
+        };
+        assert_eq!(rate_after(&[1_500; 8]), None, "of the first nobody knows when the one before was");
+        assert_eq!(rate_after(&[1_500]), Some(60));
+        // Uneven, and some are missing.
+        assert_eq!(rate_after(&[1_400, 1_700, 3_000, 1_300, 1_600, 1_500, 4_500, 1_600]), Some(60));
+        assert_eq!(rate_after(&[3_003; 8]), Some(30));
+        assert_eq!(rate_after(&[0; 8]), Some(240));
+        assert_eq!(rate_after(&[u32::MAX; 8]), Some(1));
     }
 
     /// Whatever comes: no panic, no frame beyond its bound, and a decoder that goes on with the next key frame.

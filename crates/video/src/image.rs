@@ -99,30 +99,6 @@ impl Image {
         Ok(image)
     }
 
-    /// From Y0 U Y1 V, two pixels in four bytes (YUYV, YUY2), rows of `stride` bytes.
-    ///
-    /// # Errors
-    /// As [`from_i420`](Self::from_i420); an odd width has no such form.
-    pub fn from_yuyv(width: usize, height: usize, stride: usize, yuyv: &[u8]) -> Result<Self, VideoError> {
-        let mut image = Self::new(width, height)?;
-        let needed = stride * height;
-        if !width.is_multiple_of(2) || stride < 2 * width || yuyv.len() < needed {
-            return Err(VideoError::Bytes { given: yuyv.len(), needed });
-        }
-        let [luma, blue, red] = image.planes_mut();
-        for (row, line) in yuyv.chunks_exact(stride).take(height).enumerate() {
-            for (pair, bytes) in line[..2 * width].chunks_exact(4).enumerate() {
-                luma[row * width + 2 * pair] = bytes[0];
-                luma[row * width + 2 * pair + 1] = bytes[2];
-                if row % 2 == 0 {
-                    blue[row / 2 * width / 2 + pair] = bytes[1];
-                    red[row / 2 * width / 2 + pair] = bytes[3];
-                }
-            }
-        }
-        Ok(image)
-    }
-
     /// As red, green and blue, three bytes a pixel, row by row.
     pub fn to_rgb(&self) -> Vec<u8> {
         let [luma, blue, red] = self.planes();
@@ -244,14 +220,6 @@ mod tests {
         );
         let narrow = Rows { stride: 1, ..luma };
         assert!(Image::from_rows(2, 2, [narrow, blue, red]).is_err());
-    }
-
-    #[test]
-    fn yuyv_with_gaps_between_its_rows_is_read_by_its_stride() {
-        let rows = [[10, 60, 20, 70, 99, 99], [30, 61, 40, 71, 99, 99]].concat();
-        let image = Image::from_yuyv(2, 2, 6, &rows).unwrap();
-        assert_eq!(image.as_i420(), [10, 20, 30, 40, 60, 70]);
-        assert!(Image::from_yuyv(2, 2, 3, &rows).is_err() && Image::from_yuyv(2, 3, 6, &rows).is_err());
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What a robot's session prints: text, or JSON Lines.
 
 use std::net::SocketAddr;
+use std::path::Path;
 
 use serde_json::{Value, json};
 use taut_agent::{DeviceReport, Refused, RobotNote, Standing};
@@ -12,9 +13,10 @@ use taut_transport::identity::Fingerprint;
 
 use crate::channels::Channels;
 use crate::host::{json_line, shown};
+use crate::kernel::quoted;
 use crate::operator::too_slow;
 use crate::recent::{self, Recent, status_line};
-use crate::state::kept;
+use crate::state::kept as in_words;
 use crate::streams::print;
 use crate::terminal;
 
@@ -36,7 +38,7 @@ impl Output {
         transport: TransportKind,
         fingerprint: Option<&Fingerprint>,
         device: &Value,
-        latch: Option<Latch>,
+        kept: Option<(Latch, &Path)>,
     ) {
         let identity = fingerprint.map(ToString::to_string);
         if self.json {
@@ -45,16 +47,17 @@ impl Output {
                 ("transport", json!(transport.name())),
                 ("identity", json!(identity)),
                 ("device", device.clone()),
-                ("latched", json!(latch.map(|latch| latch.cause.name()))),
+                ("latched", json!(kept.map(|(latch, _)| latch.cause.name()))),
             ];
             return print(&json_line("listening", at, more));
         }
         let identity = identity.unwrap_or_else(|| "a robot without identity".to_owned());
-        let latched = latch.map_or_else(String::new, |latch| {
+        let latched = kept.map_or_else(String::new, |(latch, path)| {
             let who = if latch.held_locally { "r here (--commands)" } else { "the operator's c" };
             format!(
-                "A STOP IS LATCHED, from before this start: {}; {who} or `taut reset` lets go of it\n",
-                kept(&latch)
+                "A STOP IS LATCHED, from before this start: {}; {who} lets go of it, or, when this robot has ended: taut reset --state {}\n",
+                in_words(&latch),
+                quoted(path.as_os_str().to_owned())
             )
         });
         print(&format!("{identity}\nlistens at {address} for an operator over {transport}\n{latched}"));

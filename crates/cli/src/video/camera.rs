@@ -15,6 +15,7 @@ use super::pipeline::{Came, Content, Frame};
 use super::{Format, VideoCodec, VideoSpec};
 use crate::channels::PictureChannels;
 use crate::device::Seen;
+use crate::streams::Complaints;
 
 /// Words that wait for it, at most: with more it is told that it missed some.
 const WORDS: usize = 64;
@@ -72,6 +73,11 @@ pub(crate) struct Camera {
     is_watched: bool,
     codec: VideoCodec,
     format: Format,
+    /// For which there is no encoder, and that was said.
+    refused: Option<Format>,
+    /// Pictures without an encoder since that was said.
+    left_out: u64,
+    complaints: Complaints,
     words: Receiver<Word>,
     missed: Arc<AtomicBool>,
 }
@@ -117,6 +123,9 @@ impl Camera {
             is_watched: false,
             codec,
             format,
+            refused: None,
+            left_out: 0,
+            complaints: Complaints::default(),
             words,
             missed,
         };
@@ -156,9 +165,9 @@ impl Camera {
         }
         self.is_watched = true;
         self.restart();
-        let period = Duration::from_nanos(1_000_000_000 / u64::from(self.format.rate));
         let (mut next, mut number) = (clock.now(), 0);
         loop {
+            let period = self.period();
             let image = match self.next_word(clock, next) {
                 Next::Word(Word::Opened) => {
                     self.restart();
@@ -166,6 +175,8 @@ impl Camera {
                 }
                 Next::Word(Word::Closed) => {
                     self.is_watched = false;
+                    let said = self.none_left_out();
+                    said.into_iter().for_each(|said| self.complaints.say(&said, true));
                     return true;
                 }
                 Next::Word(Word::Ask(ask)) => {
@@ -289,14 +300,9 @@ impl Camera {
         send: &impl Fn(ChannelId, Time, Vec<u8>) -> bool,
     ) -> Duration {
         self.catch_up();
-        let format = Format { width: image.width(), height: image.height(), ..self.format };
-        if std::mem::replace(&mut self.format, format) != format {
-            self.encoder = None;
+        if let Some(said) = self.prepare(image.width(), image.height()) {
+            self.complaints.say(&said, false);
         }
-        if self.encoder.is_none() {
-            self.encoder = encoder(format, self.codec, self.rate()).ok();
-        }
-        // One for which there is no encoder is left out.
         let Some(encoder) = &mut self.encoder else { return Duration::ZERO };
         // One that cannot be encoded is followed by a key frame.
         let payload = encoder.encode(image).map_or_else(|_| Vec::new(), |made| made.payload);
@@ -305,6 +311,45 @@ impl Camera {
             encoder.lost();
         }
         self.takes(bytes)
+    }
+
+    /// There is an encoder for a picture of so many pixels, or that one is left out. What is to be said of it.
+    fn prepare(&mut self, width: usize, height: usize) -> Option<String> {
+        let rate = self.frames.rate().unwrap_or(self.format.rate);
+        let format = Format { width, height, rate };
+        if std::mem::replace(&mut self.format, format) != format {
+            self.encoder = None;
+        }
+        if self.encoder.is_none() {
+            match encoder(format, self.codec, self.rate()) {
+                Ok(encoder) => self.encoder = Some(encoder),
+                Err(error) => {
+                    self.left_out += 1;
+                    let is_new = self.refused.replace(format) != Some(format);
+                    let Self { name, .. } = self;
+                    return is_new.then(|| {
+                        format!(
+                            "--video {name}: pictures of {width}×{height} pixels are left out, for there is no encoder: {error}"
+                        )
+                    });
+                }
+            }
+        }
+        self.refused = None;
+        self.none_left_out()
+    }
+
+    /// From now on: how many were.
+    fn none_left_out(&mut self) -> Option<String> {
+        let count = std::mem::take(&mut self.left_out);
+        (count > 0)
+            .then(|| format!("--video {}: {count} pictures were left out without an encoder", self.name))
+    }
+
+    /// From one picture to the next.
+    fn period(&self) -> Duration {
+        let rate = self.frames.rate().unwrap_or(self.format.rate);
+        Duration::from_nanos(1_000_000_000 / u64::from(rate))
     }
 
     /// What an encoder is to make.
@@ -377,7 +422,60 @@ impl CameraWords {
 
 #[cfg(test)]
 mod tests {
+    use std::net::UdpSocket;
+
+    use taut_wire::rtp::Repr;
+    use taut_wire::rtp::vp8::Descriptor;
+
     use super::*;
+
+    /// Of this source; `None` without libvpx.
+    fn camera(source: &str) -> Option<Camera> {
+        if !taut_video::is_available() {
+            println!("skipped: built without libvpx");
+            return None;
+        }
+        let over = PictureChannels { pictures: ChannelId(0), asks: ChannelId(1) };
+        let spec = format!("front={source}").parse().unwrap();
+        let most = Bitrate::from_bps(1_000_000);
+        Some(Camera::new(&spec, over, VideoCodec::Vp8, most, &Seen::default()).unwrap().0)
+    }
+
+    #[test]
+    fn what_no_encoder_takes_is_said_once_for_each_format_and_counted() {
+        let Some(mut camera) = camera("test") else { return };
+        // H.264 has no odd sizes, and in most builds there is none at all.
+        camera.codec = VideoCodec::H264;
+        let said = camera.prepare(641, 481).unwrap();
+        assert!(said.starts_with("--video front: pictures of 641×481 pixels are left out"), "{said}");
+        assert_eq!((camera.prepare(641, 481), camera.prepare(641, 481)), (None, None));
+        assert!(camera.prepare(641, 483).is_some_and(|said| said.contains("641×483")));
+        camera.codec = VideoCodec::Vp8;
+        let said = camera.prepare(641, 481).unwrap();
+        assert_eq!(said, "--video front: 4 pictures were left out without an encoder");
+        assert_eq!(camera.prepare(641, 481), None);
+    }
+
+    #[test]
+    fn a_camera_over_rtp_is_as_fast_as_its_sender() {
+        let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let Some(mut camera) = camera(&format!("rtp:{port}")) else { return };
+        let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let clock = Clock::start();
+        for number in 0..10_u16 {
+            let mut packet = Vec::new();
+            let timestamp = u32::from(number) * 1_500;
+            Repr { marker: true, payload_type: 96, sequence: number, timestamp, ssrc: 7, ..Repr::default() }
+                .emit(&mut packet);
+            Descriptor { start: true, ..Descriptor::default() }.emit(&mut packet);
+            packet.push(1);
+            sender.send_to(&packet, port).unwrap();
+            assert!(matches!(camera.next_came(clock), Next::Nothing), "no picture, without a key frame");
+        }
+        assert_eq!(camera.period(), Duration::from_nanos(16_666_666));
+        assert_eq!(camera.prepare(320, 240), None);
+        assert_eq!(camera.format, Format { width: 320, height: 240, rate: 60 });
+    }
 
     #[test]
     fn a_camera_follows_a_display_slowly_and_whatever_it_asks_for() {

@@ -117,6 +117,14 @@ impl Frames {
         matches!(self, Self::Rtp(_) | Self::Pipeline(_))
     }
 
+    /// How many come a second, as far as another program tells.
+    pub(super) fn rate(&self) -> Option<u32> {
+        match self {
+            Self::Rtp(rtp) => rtp.frames.rate(),
+            _ => None,
+        }
+    }
+
     /// Are they frames of an encoder already, as far as is known?
     pub(super) fn is_encoded(&self) -> bool {
         matches!(self, Self::Pipeline(pipeline) if pipeline.is_encoded())

@@ -1,7 +1,7 @@
 //! A robot's process whose input, output or host fails: it stops, or goes on as if nothing were.
 
 use std::fs::{File, OpenOptions};
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::UdpSocket;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
@@ -434,4 +434,27 @@ fn no_session_begins_before_signals_stop_it() {
         let handled = handled(scene.robot.pid());
         assert_eq!(handled & needed, needed, "{time}: {handled:x}");
     }
+}
+
+#[test]
+fn a_robot_that_begins_with_a_stop_says_the_command_that_lets_go_of_it() {
+    let _beside = beside_others();
+    let world = World::new("fault-latched");
+    // Its robot has said a line that begins so.
+    let said = |beginning: &str| {
+        let mut command = world.command("robot --listen 127.0.0.1:0 --plaintext --transport udp --state");
+        let mut robot = Guarded(command.arg("its stops").stdout(Stdio::piped()).spawn().unwrap());
+        let lines = BufReader::new(robot.0.stdout.take().unwrap()).lines();
+        let line = lines.map_while(Result::ok).find(|line| line.starts_with(beginning));
+        (robot, line.unwrap())
+    };
+    drop(said("listens at"));
+    let (mut robot, line) = said("A STOP IS LATCHED");
+    signal(robot.pid(), "-TERM");
+    assert_eq!(robot.ended(), 0);
+    let (_, command) = line.split_once("taut reset --state ").expect(&line);
+    // In another folder.
+    let command = format!("exec {} reset --state {command}", env!("CARGO_BIN_EXE_taut"));
+    let ended = Command::new("sh").args(["-c", &command]).current_dir("/").output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&ended.stdout), "let go of: restart\n", "{command}");
 }
