@@ -76,6 +76,11 @@ impl Paths {
         self.places.iter().filter(|place| place.up).filter_map(|place| place.quic).collect()
     }
 
+    /// The connection's paths but for that one, of which each is open or being opened.
+    fn others(&self, than: QuicPath) -> impl Iterator<Item = QuicPath> {
+        self.places.iter().filter_map(|place| place.quic).filter(move |path| *path != than)
+    }
+
     pub(super) fn up(&self) -> impl Iterator<Item = PathId> {
         self.places.iter().filter(|place| place.up).map(|place| place.id)
     }
@@ -182,6 +187,11 @@ impl<L: Library> Conversation<L> {
                 }
                 if let Some(stale) = self.paths.stale.take() {
                     let _ = quic.close_path(clock::instant(now), stale, GONE);
+                }
+                // One that fell silent as the last could not be left, and noq asks that once: it is asked anew.
+                for other in self.paths.others(id) {
+                    let timeout = Some(self.config.path_idle_timeout.into());
+                    let _ = quic.set_path_max_idle_timeout(clock::instant(now), other, timeout);
                 }
                 if self.paths.established(now, path, id) {
                     self.events.push_back(Event::PathUp(path));
