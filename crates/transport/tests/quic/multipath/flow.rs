@@ -1,10 +1,10 @@
 //! What arrives, over which paths, and what happens when one dies.
 
 use proptest::prelude::*;
-use taut_core::{Bytes, Duration, Event, Message, PathId, Probability, SendError, Time, Transport};
+use taut_core::{Bytes, Duration, Event, Message, PathId, Priority, Probability, SendError, Time, Transport};
 use taut_transport::quic::{CloseReason, MAX_PATHS, PathUse, QuicConfig};
 
-use super::harness::{CLIENT, Net, SERVER, at_ms, latency, ms};
+use super::harness::{CLIENT, Net, SERVER, Way, at_ms, latency, ms};
 
 fn fail_over() -> QuicConfig {
     QuicConfig::multipath(PathUse::FailOver)
@@ -271,5 +271,75 @@ proptest! {
         tags.dedup();
         prop_assert_eq!(tags.len(), count);
         prop_assert!(count as u64 <= stats.sent && stats.copies <= 2 * stats.sent);
+    }
+}
+
+#[test]
+fn an_emergency_goes_over_every_path_and_what_follows_over_the_first_again() {
+    for (end, at) in [(CLIENT, 5_001), (CLIENT, 5_250), (SERVER, 5_001), (SERVER, 5_250)] {
+        let mut net = open(fail_over().emergency(Priority(0)), 1);
+        let sent = net.plain(end, ms(30), at_ms(4_900));
+        net.ways[0].cut = Some((at_ms(5_000), at_ms(5_300)));
+        net.plain(end, ms(10), at_ms(at));
+        let data = [u64::MAX.to_le_bytes(), net.now.as_nanos().to_le_bytes()].concat();
+        let (created, priority) = (net.now, Priority(0));
+        net.send(end, Message { data, created, priority, ..Message::default() });
+        net.plain(end, ms(10), at_ms(5_290));
+        net.run_until(at_ms(5_500));
+        let received = net.received(1 - end);
+        let stop = received.iter().find(|(_, data)| data[..8] == u64::MAX.to_le_bytes()).expect("it arrives");
+        assert!(latency(stop) <= ms(7), "{end}, {at}: {}", latency(stop));
+        assert!(sent < received.len() as u64);
+        let before = [net.ways[0].carried[end], net.ways[1].carried[end]];
+        net.plain(end, ms(10), at_ms(7_500));
+        let carried = [net.ways[0].carried[end] - before[0], net.ways[1].carried[end] - before[1]];
+        assert!(carried[0] >= 200 && carried[1] < 120, "{end}, {at}: {carried:?}");
+    }
+}
+
+#[test]
+fn copies_for_paths_that_are_gone_hold_up_no_other() {
+    let mut net = open(duplicate(), 1);
+    for id in 2..8 {
+        net.ways.push(Way::new(ms(4)));
+        assert!(net.ends[CLIENT].add_path(net.now, PathId(id)));
+    }
+    net.run_until(at_ms(2_000));
+    assert_eq!(net.ends[CLIENT].paths().count(), 8);
+    net.samples(CLIENT, ms(30), at_ms(2_100));
+    let before: Vec<u64> = net.ways.iter().map(|way| way.carried[CLIENT]).collect();
+    let now = net.now;
+    let message = Message { data: vec![1; 100], created: now, priority: Priority(0), ..Message::default() };
+    net.ends[CLIENT].send(now, message).expect("there is room");
+    let first = net.ends[CLIENT].poll_transmit(now, &mut Vec::new()).expect("the first copy").path;
+    let others: Vec<PathId> = (0..8).map(PathId).filter(|path| *path != first).collect();
+    others[..5].iter().for_each(|path| net.ends[CLIENT].remove_path(now, *path));
+    net.drain(CLIENT);
+    for path in &others[5..] {
+        let place = usize::from(path.0);
+        assert!(net.ways[place].carried[CLIENT] > before[place], "{path:?}: {before:?}");
+    }
+}
+
+/// Each word of a server that follows crosses the next one of the client.
+#[test]
+fn words_about_paths_that_cross_come_to_rest() {
+    for offset in 0..40 {
+        let mut net = open(fail_over(), 1);
+        let now = net.now;
+        net.ends[CLIENT].remove_path(now, PathId(1));
+        net.drain(CLIENT);
+        net.run_until(at_ms(2_000));
+        let now = net.now;
+        assert!(net.ends[CLIENT].add_path(now, PathId(1)));
+        net.run_until(at_ms(2_000 + offset));
+        let now = net.now;
+        net.ends[CLIENT].remove_path(now, PathId(0));
+        net.run_until(at_ms(3_000));
+        let before = net.ways[1].carried;
+        net.run_until(at_ms(5_000));
+        for (after, before) in net.ways[1].carried.iter().zip(before) {
+            assert!(after - before < 100, "{offset} ms: {} in two seconds of silence", after - before);
+        }
     }
 }
