@@ -104,8 +104,8 @@ const OUTBOX: usize = 1_024;
 const LINK_INTERVAL: Duration = Duration::from_millis(100);
 /// On a path that is down every so many probes one is a LINK.
 const LINK_AGAIN: u64 = 5;
-/// In the published protocol a LINKACK that is not answered is repeated so often: its address may be forged, and gets no more than three times
-/// what came from it (RFC 9000 section 8.1). A client that heard none of them asks again.
+/// In the published protocol a LINKACK that is not answered is repeated so often: its address may be forged, and gets no more than three packets
+/// for each that came from it (RFC 9000 section 8.1 counts bytes). A client that heard none of them asks again.
 const LINKACKS: u64 = 2;
 /// In the published protocol a path is idle after so many messages on others.
 const UNUSED: u64 = 90;
