@@ -145,11 +145,11 @@ impl Transport for Udp {
         if message.is_late(now) {
             return Err(SendError::TooLate);
         }
-        if self.queue.len() >= self.config.queue {
-            self.make_room();
-        }
         self.stats.offered += 1;
         self.queue.push_back(message);
+        if self.queue.len() > self.config.queue {
+            self.make_room();
+        }
         Ok(())
     }
 
@@ -283,6 +283,16 @@ mod tests {
         assert_eq!(udp.poll_event(), Some(Event::Dropped { tag: 2, cause: DropCause::Superseded }));
         assert_eq!(sent(&mut udp, Time::ZERO), [[1], [3], [4]]);
         assert_eq!(udp.stats(), UdpStats { offered: 4, sent: 3, superseded: 1, ..UdpStats::default() });
+    }
+
+    #[test]
+    fn a_newcomer_makes_nothing_go_that_is_more_urgent() {
+        let mut udp = udp(2);
+        for (tag, priority) in [(1, 0), (2, 1), (3, 5)] {
+            udp.send(Time::ZERO, message(tag, priority)).unwrap();
+        }
+        assert_eq!(udp.poll_event(), Some(Event::Dropped { tag: 3, cause: DropCause::Superseded }));
+        assert_eq!(sent(&mut udp, Time::ZERO), [[1], [2]]);
     }
 
     #[test]

@@ -47,7 +47,7 @@ impl KernelTcpConfig {
         self
     }
 
-    /// The longest message, both ways. Default 1 MB. A peer that announces a longer one is cut off. A message is never
+    /// The longest message, both ways. Default 1 MB; a [sealed](taut_transport::security::Sealed) one has 65519 B at most. A peer that announces a longer one is cut off. A message is never
     /// interrupted by a more urgent one: who wants urgent messages fast keeps all of them short.
     pub fn max_message(mut self, bytes: Bytes) -> Self {
         self.max_message = bytes;

@@ -65,7 +65,7 @@ pub(super) fn stack(spec: &TransportSpec, needs: Needs) -> StackSpec {
         },
         TransportSpec::Mtip(spec) => StackSpec::Mtip(mtip_config(spec, needs)),
         TransportSpec::Mptcp(spec) => StackSpec::Mptcp(mptcp_config(spec)),
-        TransportSpec::Mpquic(spec) => StackSpec::Mpquic(mpquic_config(spec)),
+        TransportSpec::Mpquic(spec) => StackSpec::Mpquic(mpquic_config(spec, needs)),
         TransportSpec::EveryPath => StackSpec::EveryPath(UdpConfig::new()),
     }
 }
@@ -112,12 +112,17 @@ fn dccp(spec: &DccpSpec) -> DccpConfig {
     DccpConfig::new().ccids(&[ccid]).expect("one profile")
 }
 
-fn mpquic_config(spec: &MpquicSpec) -> QuicConfig {
+fn mpquic_config(spec: &MpquicSpec, needs: Needs) -> QuicConfig {
     let path_use = match spec.paths {
         MpquicPaths::FailOver => PathUse::FailOver,
         MpquicPaths::Duplicate => PathUse::Duplicate,
     };
-    QuicConfig::multipath(path_use).path_idle_timeout(spec.path_idle_timeout).keep_alive(spec.keep_alive)
+    let config =
+        QuicConfig::multipath(path_use).path_idle_timeout(spec.path_idle_timeout).keep_alive(spec.keep_alive);
+    match needs.period {
+        Some(_) => config.emergency(Priority(0)),
+        None => config,
+    }
 }
 
 fn mtip_config(spec: &MtipSpec, needs: Needs) -> MtipConfig {

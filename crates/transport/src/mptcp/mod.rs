@@ -296,12 +296,17 @@ impl Mptcp {
             self.stats.duplicates += 1;
             return;
         }
-        if self.early.len() >= OUT_OF_ORDER {
+        // The one that all wait for always has room.
+        if self.early.len() >= OUT_OF_ORDER && dsn != self.expected {
             return self.events.push_back(Event::Refused(DropCause::QueueFullPackets));
         }
         self.early.insert(dsn, data);
         while let Some(piece) = self.early.remove(&self.expected) {
             self.expected += 1;
+            let size = self.message.len() + piece.len() - HEADER;
+            if size as u64 > self.config.subflow.max_message.get() {
+                return self.cut_off();
+            }
             self.message.extend_from_slice(&piece[HEADER..]);
             if piece[8..12] == [0; 4] {
                 self.stats.received += 1;
@@ -309,6 +314,16 @@ impl Mptcp {
                 self.events.push_back(Event::Received { data, path, stream: Default::default() });
             }
         }
+    }
+
+    /// The peer's message is longer than any may be: nothing more is heard of it.
+    fn cut_off(&mut self) {
+        self.events.push_back(Event::Refused(DropCause::Malformed));
+        (self.message, self.early) = Default::default();
+        self.expected = u64::MAX;
+        self.waiting.clear();
+        self.again.clear();
+        self.closing = true;
     }
 
     /// LIA (RFC 6356 section 3): on subflow i the window grows by min(α/cwnd_total, 1/cwnd_i) a byte.

@@ -24,7 +24,7 @@
 //!
 //! A message without a deadline is never too late; its copies are sent as if it had the one of [`MtipConfig::deadline`], counted from when
 //! it leaves. A reliable one is sent again until it is acknowledged, ever more slowly while nothing is heard; order is
-//! not kept. One that is not acknowledged when the conversation ends is dropped as [`DropCause::Cut`].
+//! not kept. One with a deadline is sent again until that has passed; under [`Policy::Deadline`] it gets the copies that a sample gets. One that is not acknowledged when the conversation ends is dropped as [`DropCause::Cut`].
 //!
 //! ```
 //! use taut_core::{Datagram, Ecn, Event, Message, PathId, Time, Transport};
@@ -104,8 +104,8 @@ const OUTBOX: usize = 1_024;
 const LINK_INTERVAL: Duration = Duration::from_millis(100);
 /// On a path that is down every so many probes one is a LINK.
 const LINK_AGAIN: u64 = 5;
-/// In the published protocol a LINKACK that is not answered is repeated so often: its address may be forged, and gets no more than three times
-/// what came from it (RFC 9000 section 8.1). A client that heard none of them asks again.
+/// In the published protocol a LINKACK that is not answered is repeated so often: its address may be forged, and gets no more than three packets
+/// for each that came from it (RFC 9000 section 8.1 counts bytes). A client that heard none of them asks again.
 const LINKACKS: u64 = 2;
 /// In the published protocol a path is idle after so many messages on others.
 const UNUSED: u64 = 90;
@@ -192,6 +192,7 @@ impl Mtip {
     fn new(config: MtipConfig, client: bool, conversation: u64) -> Self {
         let codec = Codec::new(&config.mode, conversation);
         Self {
+            outstanding: AllOutstanding::new(!matches!(config.policy, Policy::Deadline(_))),
             chooser: Chooser::new(config.policy, config.latency_weight, codec.is_published()),
             codec,
             config,
@@ -202,7 +203,6 @@ impl Mtip {
             waiting: MessageQueue::new(WAITING, SAMPLES),
             next_number: 0,
             pace: Pace::default(),
-            outstanding: AllOutstanding::default(),
             receiver: Receiver::default(),
             outbox: VecDeque::new(),
             copies: VecDeque::new(),
@@ -439,6 +439,8 @@ impl Transport for Mtip {
             State::Linking => self.end(),
             State::Open => {
                 self.answer_held(now, true);
+                // What was accepted leaves before the FINs.
+                while self.dispatch(now) {}
                 self.state = State::Closing(now + GOODBYE);
                 let ids: Vec<PathId> = self.paths.iter().map(|path| path.id).collect();
                 ids.into_iter().for_each(|id| self.post(id, Outgoing::Fin));

@@ -143,6 +143,10 @@ impl Mtip {
             Some(place) => place,
             None => self.make_room(now, id).ok_or(DropCause::Unauthenticated)?,
         };
+        if self.codec.is_published() && self.paths[place].is_linked() {
+            // The client began anew, and so do its numbers: nothing else says so there.
+            self.receiver = Receiver::default();
+        }
         self.codec.conversation = conversation;
         self.heard = now;
         if self.codec.is_published() && !self.paths[place].is_linked() {
@@ -201,7 +205,9 @@ impl Mtip {
         if payload.len() as u64 > self.config.max_message.get() {
             return Err(DropCause::Malformed);
         }
-        let number = self.codec.expand(self.receiver.newest, low).ok_or(DropCause::Replayed)?;
+        // Where numbers are short the peer may have sent many before this end was there.
+        let first = self.codec.is_published().then_some(low.into());
+        let number = self.codec.expand(self.receiver.newest, low).or(first).ok_or(DropCause::Replayed)?;
         self.receiver.newest = self.receiver.newest.max(number);
         let deadline = if self.codec.is_published() { Some(self.config.deadline) } else { deadline };
         let (age, one_way) = match age {

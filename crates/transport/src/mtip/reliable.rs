@@ -72,6 +72,10 @@ impl Mtip {
         while self.repeats_at().is_some_and(|at| at <= now) {
             let has_credit = self.pace.credit > 0;
             let Some(number) = self.outstanding.due_for_repeat(now, has_credit) else { return };
+            if self.outstanding.find(number).is_some_and(|entry| entry.message.is_late(now)) {
+                self.outstanding.remove(number);
+                continue;
+            }
             let Some((place, chance)) = self.best_for_repeat(now, number) else {
                 self.outstanding.repeat(number, |repeat| Repeat { at: now + LONGEST_WAIT, ..repeat });
                 continue;

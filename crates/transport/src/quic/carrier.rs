@@ -68,6 +68,8 @@ pub(super) struct Counts {
 struct Lane<S> {
     stream: S,
     priority: Priority,
+    /// The message at work, or the last one.
+    tag: u64,
     /// What QUIC has not taken yet of the message at work, its header included: the two go in one packet.
     rest: Bytes,
     /// QUIC took nothing more: its buffer, or the peer's, is full.
@@ -80,7 +82,7 @@ impl<C: Connection> Carrier<C> {
         let reliable = config.send_buffer.max(config.max_message + taut_core::Bytes::new(1_000));
         Self {
             outgoing: Outgoing::new(config.queue, reliable),
-            copies: multipath.then(|| Copies::new(config.path_use)),
+            copies: multipath.then(|| Copies::new(config.path_use, config.emergency)),
             lanes: BTreeMap::new(),
             incoming: BTreeMap::new(),
             max_message: config.max_message.get() as usize,
@@ -188,7 +190,7 @@ impl<C: Connection> Carrier<C> {
         emit_datagram_header(message.stream, &mut frame);
         frame.extend_from_slice(&message.data);
         let sent = match &mut self.copies {
-            Some(copies) => copies.send(quic, frame.into(), open),
+            Some(copies) => copies.send(quic, frame.into(), message.priority, open),
             None => quic.send_sample(frame.into()),
         };
         if let Err(cause) = sent {
@@ -211,8 +213,8 @@ impl<C: Connection> Carrier<C> {
                 let cause = DropCause::Abandoned;
                 return events.push_back(Event::Dropped { tag: message.tag, cause });
             };
-            let (rest, blocked) = (Bytes::new(), false);
-            self.lanes.insert(number, Lane { stream, priority: Priority(u8::MAX), rest, blocked });
+            let (priority, rest) = (Priority(u8::MAX), Bytes::new());
+            self.lanes.insert(number, Lane { stream, priority, tag: message.tag, rest, blocked: false });
         }
         let lane = self.lanes.get_mut(&number).expect("it was inserted if missing");
         if lane.priority != message.priority {
@@ -222,7 +224,7 @@ impl<C: Connection> Carrier<C> {
         let mut frame = Vec::with_capacity(MAX_HEADER + message.data.len());
         emit_header(message.stream, message.data.len(), &mut frame);
         frame.extend_from_slice(&message.data);
-        lane.rest = Bytes::from(frame);
+        (lane.tag, lane.rest) = (message.tag, Bytes::from(frame));
         self.counts.sent += 1;
         self.copies.iter_mut().for_each(|copies| copies.sent += 1);
     }
@@ -313,11 +315,12 @@ impl<C: Connection> Carrier<C> {
         Ok(())
     }
 
-    /// Everything that waits is dropped.
+    /// Everything that waits is dropped. Of a message that QUIC took whole it does not tell whether it arrived.
     pub(super) fn abandon(&mut self, events: &mut VecDeque<Event>) {
         self.counts.abandoned += self.outgoing.abandon(events);
         self.copies.iter_mut().for_each(Copies::abandon);
-        self.lanes.clear();
+        let begun = std::mem::take(&mut self.lanes).into_values().filter(|lane| !lane.rest.is_empty());
+        events.extend(begun.map(|lane| Event::Dropped { tag: lane.tag, cause: DropCause::Cut }));
         self.incoming.clear();
         self.wake = None;
     }

@@ -1,6 +1,6 @@
 //! What can be chosen about a QUIC connection.
 
-use taut_core::{Bytes, Duration};
+use taut_core::{Bytes, Duration, Priority};
 
 use super::congestion::Congestion;
 #[cfg(feature = "qlog")]
@@ -12,7 +12,7 @@ use crate::service::Service;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PathUse {
     /// The first one carries everything, the others wait: what the protocol has by itself (PATH_STATUS_AVAILABLE and
-    /// PATH_STATUS_BACKUP).
+    /// PATH_STATUS_BACKUP). Only [`QuicConfig::emergency`] goes over all.
     #[default]
     FailOver,
     /// Every sample goes over every path, and the receiver takes the first copy. Reliable messages go once.
@@ -42,6 +42,7 @@ pub struct QuicConfig {
     pub(super) service: Service,
     pub(super) instance: u128,
     pub(super) path_use: PathUse,
+    pub(super) emergency: Option<Priority>,
     pub(super) path_idle_timeout: Duration,
     pub(super) reopen: Duration,
     #[cfg(feature = "qlog")]
@@ -72,6 +73,7 @@ impl Default for QuicConfig {
             service: Service::Session,
             instance: 0,
             path_use: PathUse::default(),
+            emergency: None,
             path_idle_timeout: Duration::from_millis(500),
             reopen: Duration::from_secs(1),
             #[cfg(feature = "qlog")]
@@ -103,6 +105,13 @@ impl QuicConfig {
     /// What several paths are for. Default [`PathUse::FailOver`].
     pub fn path_use(mut self, path_use: PathUse) -> Self {
         self.path_use = path_use;
+        self
+    }
+
+    /// Samples of this priority, and of any more urgent one, go over every path whatever several are for. Default: none. What is reliable
+    /// goes once.
+    pub fn emergency(mut self, priority: Priority) -> Self {
+        self.emergency = Some(priority);
         self
     }
 

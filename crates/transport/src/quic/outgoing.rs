@@ -51,11 +51,11 @@ impl Outgoing {
                 self.streams.entry(message.stream).or_default().push_back((self.offered, message));
             }
             Reliability::Unreliable => {
-                if self.sample_count >= self.sample_limit {
-                    self.supersede(events);
-                }
                 self.sample_count += 1;
                 self.samples.entry(message.priority).or_default().push_back(message);
+                if self.sample_count > self.sample_limit {
+                    self.supersede(events);
+                }
             }
         }
         Ok(())
@@ -180,6 +180,16 @@ mod tests {
         assert_eq!(tags(&mut queue), [1, 4]);
         let dropped = |tag| Event::Dropped { tag, cause: DropCause::Superseded };
         assert_eq!(events, [dropped(2), dropped(3)]);
+    }
+
+    #[test]
+    fn a_newcomer_makes_nothing_go_that_is_more_urgent() {
+        let (mut queue, mut events) = (Outgoing::new(2, Bytes::new(1_000)), VecDeque::new());
+        for (tag, priority) in [(1, 0), (2, 1), (3, 5)] {
+            queue.push(message(tag, priority, 1, false), &mut events).unwrap();
+        }
+        assert_eq!(tags(&mut queue), [1, 2]);
+        assert_eq!(events, [Event::Dropped { tag: 3, cause: DropCause::Superseded }]);
     }
 
     #[test]

@@ -76,13 +76,18 @@ impl Paths {
         self.places.iter().filter(|place| place.up).filter_map(|place| place.quic).collect()
     }
 
+    /// The connection's paths but for that one, of which each is open or being opened.
+    fn others(&self, than: QuicPath) -> impl Iterator<Item = QuicPath> {
+        self.places.iter().filter_map(|place| place.quic).filter(move |path| *path != than)
+    }
+
     pub(super) fn up(&self) -> impl Iterator<Item = PathId> {
         self.places.iter().filter(|place| place.up).map(|place| place.id)
     }
 
     pub(super) fn next_time(&self, client: bool) -> Option<Time> {
         let opens = self.places.iter().filter(|place| client && self.confirmed && place.quic.is_none());
-        opens.map(|place| place.open_at).chain(self.next_ping).min()
+        opens.map(|place| place.open_at).filter(|at| *at < Time::MAX).chain(self.next_ping).min()
     }
 
     /// The conversation is open: over which path, the connection says.
@@ -92,6 +97,11 @@ impl Paths {
             (place.quic, place.up) = (Some(QuicPath::ZERO), true);
         }
         self.next_ping = Some(now + keep_alive);
+    }
+
+    /// The peer has one path only: none is opened.
+    fn stay_alone(&mut self) {
+        self.places.iter_mut().for_each(|place| place.open_at = Time::MAX);
     }
 
     fn established(&mut self, now: Time, id: PathId, quic: QuicPath) -> bool {
@@ -123,6 +133,7 @@ impl<L: Library> Conversation<L> {
         let Some(quic) = self.connections[index].quic.multipath() else { return };
         if !quic.is_multipath_negotiated() {
             self.paths.next_ping = None;
+            self.paths.stay_alone();
             return;
         }
         let (client, confirmed) = (matches!(self.role, Role::Client(_)), self.paths.confirmed);
@@ -169,12 +180,11 @@ impl<L: Library> Conversation<L> {
 
     pub(super) fn on_path_event(&mut self, now: Time, index: usize, event: PathEvent) {
         let Some(quic) = self.connections[index].quic.multipath() else { return };
-        let steers = self.carrier.copies.as_ref().is_some_and(Copies::steers);
+        let client = matches!(self.role, Role::Client(_));
         match event {
             PathEvent::Established { id, .. } => {
                 let Ok(four) = quic.network_path(id) else { return };
                 let Some(path) = self.origins.path_at(four.remote()) else { return };
-                let client = matches!(self.role, Role::Client(_));
                 if client && !self.paths.is_there(path) {
                     // It was taken away meanwhile.
                     let _ = quic.close_path(clock::instant(now), id, GONE);
@@ -183,32 +193,42 @@ impl<L: Library> Conversation<L> {
                 if let Some(stale) = self.paths.stale.take() {
                     let _ = quic.close_path(clock::instant(now), stale, GONE);
                 }
+                // One that fell silent as the last could not be left, and noq asks that once: it is asked anew.
+                for other in self.paths.others(id) {
+                    let timeout = Some(self.config.path_idle_timeout.into());
+                    let _ = quic.set_path_max_idle_timeout(clock::instant(now), other, timeout);
+                }
                 if self.paths.established(now, path, id) {
                     self.events.push_back(Event::PathUp(path));
                 }
             }
             PathEvent::Abandoned { id, .. } => {
-                let client = matches!(self.role, Role::Client(_));
                 let gone = self.paths.abandoned(now + self.config.reopen, id, client);
                 if let Some((path, true)) = gone {
                     self.events.push_back(Event::PathDown(path));
                 }
                 // Of paths that all stand by noq uses whichever has room, and acknowledgements leave on one that has died. The
                 // server does as the client says.
-                if client
-                    && !steers
-                    && let Some(next) = self.paths.open().first()
-                {
-                    let _ = quic.set_path_status(*next, PathStatus::Available);
+                if let (true, Some(next)) = (client, self.paths.open().first().copied()) {
+                    set_status(quic, self.carrier.copies.as_mut(), next, PathStatus::Available);
                 }
             }
             // What is sent takes the way that the peer's last words took, acknowledgements above all: on a path that died they
-            // would be lost, and the peer's window on the other one would fill. Who sends copies has a way for each.
-            PathEvent::RemoteStatus { id, status, .. } if !steers => {
-                let _ = quic.set_path_status(id, status);
+            // would be lost, and the peer's window on the other one would fill. Who sends copies has a way for each; and where one path
+            // carries everything a client chooses which: if each end followed the other, two words that cross would do so for ever.
+            PathEvent::RemoteStatus { id, status, .. }
+                if !client || self.config.path_use == PathUse::Duplicate =>
+            {
+                set_status(quic, self.carrier.copies.as_mut(), id, status);
             }
             _ => {}
         }
+    }
+}
+
+fn set_status(quic: &mut Connection, copies: Option<&mut Copies>, path: QuicPath, status: PathStatus) {
+    if copies.is_none_or(|copies| copies.leaves(path, status)) {
+        let _ = quic.set_path_status(path, status);
     }
 }
 
@@ -228,5 +248,20 @@ fn open(now: Time, quic: &mut Connection, place: &mut Place, origins: &Origins, 
             debug!(path = place.id.0, %error, "path opens later");
             place.open_at = now + config.reopen;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_peer_with_one_path_leaves_nothing_to_wake_up_for() {
+        let mut paths = Paths { confirmed: true, ..Paths::default() };
+        paths.begin(Time::ZERO, PathId(0), Duration::from_millis(100));
+        assert!(paths.add(Time::ZERO, PathId(1)));
+        assert_eq!(paths.next_time(true), Some(Time::ZERO));
+        (paths.next_ping, _) = (None, paths.stay_alone());
+        assert_eq!(paths.next_time(true), None);
     }
 }

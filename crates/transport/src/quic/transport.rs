@@ -8,7 +8,7 @@ use taut_core::{
 
 use super::carrier::Stage;
 use super::library::{Connection as _, Found, Library};
-use super::{CloseReason, Connection, Conversation, LONG_HEADER, Role, State, close};
+use super::{CloseReason, Connection, Conversation, LONG_HEADER, MAX_ANSWERS, Role, State, close};
 
 impl<L: Library> Conversation<L> {
     fn transmit(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Transmit> {
@@ -53,6 +53,17 @@ impl<L: Library> Conversation<L> {
             if let Some(path) = self.way(to) {
                 return Some(Transmit { path, ecn, padding: 0 });
             }
+        }
+    }
+
+    /// What was accepted leaves before the end is told, as far as QUIC sends it at once: afterwards it sends nothing else.
+    fn send_last(&mut self, now: Time) {
+        let State::Open(handle) = self.state else { return };
+        let Some(index) = self.index(handle) else { return };
+        while self.answers.len() < MAX_ANSWERS
+            && let Some(Transmit { path, .. }) = self.transmit_of(now, index)
+        {
+            self.answers.push_back((path, self.packet.clone()));
         }
     }
 
@@ -196,6 +207,7 @@ impl<L: Library> Transport for Conversation<L> {
     }
 
     fn close(&mut self, now: Time) {
+        self.lent(now, |quic| quic.send_last(now));
         for connection in &mut self.connections {
             connection.quic.end(now, close::GOODBYE, String::new());
         }

@@ -21,6 +21,8 @@ use crate::stranger::ShownKey;
 const TYPE_MESSAGE: u8 = 4;
 /// Type, the low 16 bits of the counter.
 const HEADER: usize = 3;
+/// The longest plaintext of a message of Noise (revision 34, section 3).
+const LONGEST: Bytes = Bytes::new(65_535 - TAG as u64);
 /// How much may wait for the handshake, as [`MessageQueue`] counts.
 const WAITING: Bytes = Bytes::new(262_144);
 
@@ -475,9 +477,14 @@ impl<T: Transport> Sealed<T> {
 }
 
 impl<T: Transport> Transport for Sealed<T> {
-    /// What is offered before the handshake is done waits for it, up to 262144 B; of samples, the newest.
+    /// What is offered before the handshake is done waits for it, up to 262144 B; of samples, the newest. A message has 65519 B at most,
+    /// as many as Noise seals at once.
     fn send(&mut self, now: Time, message: Message) -> Result<(), SendError> {
         self.now = now;
+        let (size, limit) = (Bytes::new(message.data.len() as u64), LONGEST);
+        if size > limit {
+            return Err(SendError::TooLarge { size, limit });
+        }
         match self.phase {
             Phase::Closed => Err(SendError::Closed),
             Phase::Open => self.send_sealed(message),

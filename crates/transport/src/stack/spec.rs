@@ -158,9 +158,9 @@ impl StackSpec {
                     .emergency(Priority(0))
                     .max_message(ROOM),
             ),
-            TransportKind::Mpquic => {
-                Self::Mpquic(QuicConfig::multipath(PathUse::FailOver).idle_timeout(gone))
-            }
+            TransportKind::Mpquic => Self::Mpquic(
+                QuicConfig::multipath(PathUse::FailOver).idle_timeout(gone).emergency(Priority(0)),
+            ),
             // States at 1 kHz. Acknowledgements and forces share the gap: what waits goes together.
             TransportKind::Etp => {
                 Self::Etp(EtpConfig::session(Duration::from_millis(1)).pack(true).max_datagram(ROOM))

@@ -6,10 +6,11 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use taut_core::{
-    Bytes, Datagram, Duration, Ecn, Event, Message, PathId, Probability, Rng, Seed, Time, Transport,
+    Bytes, Datagram, Duration, Ecn, Event, Message, PathId, Probability, Reliability, Rng, Seed, Time,
+    Transport,
 };
 use taut_transport::mptcp::{Mptcp, MptcpConfig, Scheduler};
-use taut_transport::tcp::TcpConfig;
+use taut_transport::tcp::{Tcp, TcpConfig};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -325,4 +326,72 @@ fn with_full_windows_ecf_and_blest_leave_to_the_quick_path_what_minrtt_gives_to_
         "where the slow path's data would fill the window, BLEST waits: {narrow:?}, {wide:?}"
     );
     assert!(narrow.0 < slow(Scheduler::MinRtt, 64 << 10).0);
+}
+
+/// What a server makes of these pieces of a peer, of which each has its number, how much of its message follows, and its length.
+fn server_of(pieces: &[(u64, u32, usize)], config: TcpConfig) -> (Mptcp, Vec<Event>) {
+    let mut server = Mptcp::server(
+        MptcpConfig { subflow: config.clone(), ..MptcpConfig::default() },
+        Seed::new(5).stream("server"),
+    );
+    let (mut peer, mut now, mut events) = (Tcp::client(config, 1), Time::ZERO, Vec::new());
+    let mut waiting = pieces.iter().peekable();
+    for _ in 0..4_000 {
+        now += MS;
+        while let Some((number, follows, len)) = waiting.peek() {
+            let head = [&number.to_be_bytes()[..], &follows.to_be_bytes(), &[0; 4]].concat();
+            let data = [head, vec![7; *len]].concat();
+            if peer
+                .send(now, Message { data, reliability: Reliability::Reliable, ..Message::default() })
+                .is_err()
+            {
+                break;
+            }
+            waiting.next();
+        }
+        peer.handle_timeout(now);
+        server.handle_timeout(now);
+        let mut data = Vec::new();
+        while let Some(sent) = peer.poll_transmit(now, &mut data) {
+            let input =
+                Datagram { path: PathId(0), ecn: Ecn::NotCapable, data: &data, padding: sent.padding };
+            server.handle_input(now, input);
+            data.clear();
+        }
+        while let Some(sent) = server.poll_transmit(now, &mut data) {
+            let input =
+                Datagram { path: PathId(0), ecn: Ecn::NotCapable, data: &data, padding: sent.padding };
+            peer.handle_input(now, input);
+            data.clear();
+        }
+        events.extend(std::iter::from_fn(|| server.poll_event()));
+    }
+    (server, events)
+}
+
+fn lengths(events: &[Event]) -> Vec<usize> {
+    let received = events.iter().filter_map(|event| match event {
+        Event::Received { data, .. } => Some(data.len()),
+        _ => None,
+    });
+    received.collect()
+}
+
+#[test]
+fn the_piece_that_all_wait_for_is_taken_however_many_are_early() {
+    let pieces: Vec<_> = (1..=17_000).chain([0]).map(|number| (number, 0, 10)).collect();
+    let (_, events) = server_of(&pieces, TcpConfig::default());
+    assert!(events.iter().any(|event| matches!(event, Event::Refused(_))));
+    assert_eq!(lengths(&events).len(), (1 << 14) + 1);
+}
+
+#[test]
+fn a_message_that_grows_beyond_its_limit_ends_the_conversation() {
+    let config = TcpConfig { max_message: Bytes::new(10_000), ..TcpConfig::default() };
+    let (_, events) = server_of(&[(0, 0, 10), (1, 5_000, 5_000), (2, 0, 5_000), (3, 0, 20)], config.clone());
+    assert_eq!(lengths(&events), [10, 10_000, 20]);
+    let (server, events) = server_of(&[(0, 0, 10), (1, 9_000, 9_000), (2, 9_000, 9_000), (3, 0, 20)], config);
+    assert_eq!(lengths(&events), [10]);
+    assert!(events.contains(&Event::Closed), "{events:?}");
+    assert!(!server.uses_path(PathId(7)));
 }

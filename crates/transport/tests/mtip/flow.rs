@@ -398,3 +398,28 @@ fn what_is_wanted_before_an_answer_could_come_is_copied_at_once_and_is_not_late(
     // Sooner than either path is: it comes all the same.
     assert_eq!(run(Some(3), 0.0).received().len(), 1_000);
 }
+
+#[test]
+fn what_was_accepted_leaves_before_the_goodbye() {
+    let all = [mtip_a(), mtip_b(), deadline(), published(mtip_a()), deadline().emergency(Priority(0))];
+    for config in all {
+        let mut net = Net::new(config, two());
+        net.run_until(at_ms(500));
+        for tag in 0..2_u64 {
+            let data = [tag.to_le_bytes(), net.now.as_nanos().to_le_bytes()].concat();
+            let reliability = if tag == 0 { Reliability::Reliable } else { Reliability::Unreliable };
+            let message =
+                Message { data, created: net.now, reliability, priority: Priority(0), ..Message::default() };
+            net.ends[CLIENT].send(net.now, message).expect("it is open");
+        }
+        net.ends[CLIENT].close(net.now);
+        net.pump(CLIENT);
+        net.run_until(at_ms(506));
+        assert_eq!(net.received().len(), 2);
+        net.run_until(at_ms(2_000));
+        for end in [CLIENT, SERVER] {
+            assert_eq!(net.count(end, |event| *event == Event::Closed), 1);
+        }
+        assert_eq!(net.count(CLIENT, |event| matches!(event, Event::Dropped { .. })), 0);
+    }
+}

@@ -131,3 +131,50 @@ fn an_idle_path_is_probed_after_ninety_messages_on_others_and_then_every_hundred
     // The application sends every 30 ms, and this host looks then.
     assert!(probes.windows(2).all(|pair| pair[1].1.saturating_since(pair[0].1) == ms(120)), "{probes:?}");
 }
+
+fn taken(end: &mut Mtip) -> usize {
+    std::iter::from_fn(|| end.poll_event()).filter(|event| matches!(event, Event::Received { .. })).count()
+}
+
+#[test]
+fn a_client_that_begins_anew_is_heard_and_hears() {
+    let mut robot = Mtip::server(config(Policy::All));
+    let operator = |robot: &mut Mtip, now: Time, count: usize| {
+        let mut operator = Mtip::client(config(Policy::All), 0);
+        operator.add_path(now, PathId(0));
+        operator.handle_timeout(now);
+        for step in 0..count + 2 {
+            let now = now + ms(step as u64);
+            if step > 1 {
+                operator.send(now, message(now)).expect("a message that is taken");
+            }
+            for (path, data) in sent(&mut operator, now) {
+                let input = Datagram { path: PathId(path), ecn: Ecn::NotCapable, data: &data, padding: 0 };
+                robot.handle_input(now, input);
+            }
+            for (path, data) in sent(robot, now) {
+                let input = Datagram { path: PathId(path), ecn: Ecn::NotCapable, data: &data, padding: 0 };
+                operator.handle_input(now, input);
+            }
+        }
+    };
+    operator(&mut robot, at_ms(0), 1_000);
+    assert_eq!(taken(&mut robot), 1_000);
+    operator(&mut robot, at_ms(2_000), 500);
+    assert_eq!(taken(&mut robot), 500);
+}
+
+#[test]
+fn who_comes_in_the_second_half_of_the_numbers_is_told_all_the_same() {
+    let now = at_ms(1);
+    let mut operator = Mtip::client(config(Policy::All), 0);
+    operator.add_path(now, PathId(0));
+    arrives(&mut operator, now, 0, Body::LinkAck(b"[]"));
+    for sequence in [40_000, 65_535, 0, 1] {
+        let mut bytes = Vec::new();
+        Repr { sequence, timestamp_ns: now.as_nanos(), body: Body::Data(b"felt") }.emit(&mut bytes);
+        let input = Datagram { path: PathId(0), ecn: Ecn::NotCapable, data: &bytes, padding: 0 };
+        operator.handle_input(now, input);
+    }
+    assert_eq!(taken(&mut operator), 4);
+}

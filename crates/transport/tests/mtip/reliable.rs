@@ -1,7 +1,7 @@
 //! What must arrive: how often it is sent again, and that it does not vanish.
 
-use taut_core::{DropCause, Event, Message, Priority, Reliability, SendError, Transport};
-use taut_transport::mtip::{MtipConfig, Policy, Target};
+use taut_core::{DropCause, Event, Message, PathId, Priority, Reliability, SendError, Transport};
+use taut_transport::mtip::{Adaptive, MtipConfig, Policy, Target};
 
 use crate::harness::{CLIENT, Net, Way, at_ms, ms};
 
@@ -121,4 +121,26 @@ fn what_is_reliable_arrives_though_thousands_of_samples_have_overtaken_it() {
     let reported = net.count(CLIENT, |event| matches!(event, Event::Dropped { tag: 7, .. }));
     let arrived = net.received().iter().filter(|(number, took)| *number == 7 && *took > ms(9_000)).count();
     assert_eq!((arrived, reported), (1, 0));
+}
+
+#[test]
+fn what_is_reliable_and_has_a_deadline_is_sent_again_until_then_and_not_after() {
+    let policies =
+        [Policy::All, Policy::Best(1), Policy::Fixed(PathId(0)), Policy::Adaptive(Adaptive::default())];
+    for policy in policies {
+        let deadline = Some(ms(300));
+        let mut net = net(MtipConfig::new().policy(policy));
+        net.ways.iter_mut().for_each(|way| way.cut = Some((at_ms(1_000), at_ms(1_150))));
+        net.send(Message { deadline, ..reliable(&net, 1) });
+        net.run_until(at_ms(1_400));
+        assert!(net.received().iter().any(|(tag, took)| *tag == 1 && *took < ms(300)), "{policy:?}");
+
+        net.ways.iter_mut().for_each(|way| way.cut = Some((at_ms(1_400), at_ms(2_000))));
+        net.send(Message { deadline, ..reliable(&net, 2) });
+        net.run_until(at_ms(1_701));
+        let copies = net.ends[CLIENT].stats().copies;
+        net.run_until(at_ms(4_000));
+        assert_eq!(net.ends[CLIENT].stats().copies, copies, "{policy:?}");
+        assert!(net.received().iter().all(|(tag, _)| *tag == 1), "{policy:?}");
+    }
 }

@@ -171,3 +171,36 @@ fn silence_ends_the_conversation_and_keep_alive_prevents_it() {
         assert!(net.saw(node, &Event::Closed));
     }
 }
+
+#[test]
+fn what_was_accepted_leaves_before_the_end_is_told() {
+    let mut net = Net::connected(&QuicConfig::new());
+    let now = net.now;
+    for message in [command(now, 0, 0, 20), Message { priority: Priority(0), ..sample(now, 30) }] {
+        net.nodes[CLIENT].send(now, message).expect("there is room");
+    }
+    net.nodes[CLIENT].close(now);
+    net.run_for(ms(15));
+    let mut lengths: Vec<usize> = net.received(SERVER).iter().map(|(.., data)| data.len()).collect();
+    lengths.sort_unstable();
+    assert_eq!(lengths, [20, 30]);
+    assert_eq!(net.nodes[SERVER].close_reason(), Some(&CloseReason::Peer));
+    assert_eq!(dropped(&net, CLIENT, DropCause::Abandoned), 0);
+}
+
+#[test]
+fn a_message_of_which_quic_took_a_part_is_reported_when_it_ends() {
+    let mut net = Net::connected(&QuicConfig::new().send_buffer(Bytes::new(300_000)));
+    net.link.cut = true;
+    for _ in 0..2 {
+        net.send(CLIENT, command(net.now, 2, 2, 200_000));
+        net.send(CLIENT, command(net.now, 3, 2, 10_000));
+        net.run_for(ms(10));
+    }
+    let now = net.now;
+    net.nodes[CLIENT].close(now);
+    net.run_for(ms(10));
+    assert!(dropped(&net, CLIENT, DropCause::Cut) >= 1, "{:?}", net.events[CLIENT]);
+    let stats = net.nodes[CLIENT].stats();
+    assert_eq!(stats.offered, stats.sent + stats.abandoned);
+}

@@ -152,3 +152,17 @@ fn the_limit_of_a_message_is_that_of_the_transport_less_the_overhead() {
     net.run_for(MS * 10);
     assert_eq!(net.received(1).count(), 1);
 }
+
+#[test]
+fn a_message_that_noise_cannot_seal_is_refused_before_and_after_the_handshake() {
+    let mut net = over_tcp("operator");
+    let long = Message { data: vec![0; 65_520], ..Message::default() };
+    let refused = Err(SendError::TooLarge { size: Bytes::new(65_520), limit: Bytes::new(65_519) });
+    assert_eq!(net.ends[0].send(net.now, long.clone()), refused);
+    net.run_for(Duration::from_secs(1));
+    assert!(net.ends[0].is_open());
+    assert_eq!(net.ends[0].send(net.now, long), refused);
+    say(&mut net, 0, &[7; 65_519]);
+    net.run_for(Duration::from_secs(5));
+    assert_eq!(net.received(1).map(|(_, data)| data.len()).collect::<Vec<_>>(), [65_519]);
+}

@@ -1,10 +1,10 @@
 //! What arrives, over which paths, and what happens when one dies.
 
 use proptest::prelude::*;
-use taut_core::{Bytes, Duration, Event, Message, PathId, Probability, SendError, Time, Transport};
+use taut_core::{Bytes, Duration, Event, Message, PathId, Priority, Probability, SendError, Time, Transport};
 use taut_transport::quic::{CloseReason, MAX_PATHS, PathUse, QuicConfig};
 
-use super::harness::{CLIENT, Net, SERVER, at_ms, latency, ms};
+use super::harness::{CLIENT, Net, SERVER, Way, at_ms, latency, ms};
 
 fn fail_over() -> QuicConfig {
     QuicConfig::multipath(PathUse::FailOver)
@@ -271,5 +271,73 @@ proptest! {
         tags.dedup();
         prop_assert_eq!(tags.len(), count);
         prop_assert!(count as u64 <= stats.sent && stats.copies <= 2 * stats.sent);
+    }
+}
+
+#[test]
+fn an_emergency_goes_over_every_path_and_what_follows_over_the_first_again() {
+    for (end, at) in [(CLIENT, 5_001), (CLIENT, 5_250), (SERVER, 5_001), (SERVER, 5_250)] {
+        let mut net = open(fail_over().emergency(Priority(0)), 1);
+        let sent = net.plain(end, ms(30), at_ms(4_900));
+        net.ways[0].cut = Some((at_ms(5_000), at_ms(5_300)));
+        net.plain(end, ms(10), at_ms(at));
+        let data = [u64::MAX.to_le_bytes(), net.now.as_nanos().to_le_bytes()].concat();
+        let (created, priority) = (net.now, Priority(0));
+        net.send(end, Message { data, created, priority, ..Message::default() });
+        net.plain(end, ms(10), at_ms(5_290));
+        net.run_until(at_ms(5_500));
+        let received = net.received(1 - end);
+        let stop = received.iter().find(|(_, data)| data[..8] == u64::MAX.to_le_bytes()).expect("it arrives");
+        assert!(latency(stop) <= ms(7), "{end}, {at}: {}", latency(stop));
+        assert!(sent < received.len() as u64);
+        let before = [net.ways[0].carried[end], net.ways[1].carried[end]];
+        net.plain(end, ms(10), at_ms(7_500));
+        let carried = [net.ways[0].carried[end] - before[0], net.ways[1].carried[end] - before[1]];
+        assert!(carried[0] >= 200 && carried[1] < 120, "{end}, {at}: {carried:?}");
+    }
+}
+
+#[test]
+fn copies_for_paths_that_are_gone_hold_up_no_other() {
+    let mut net = open(duplicate(), 1);
+    for id in 2..8 {
+        net.ways.push(Way::new(ms(4)));
+        assert!(net.ends[CLIENT].add_path(net.now, PathId(id)));
+    }
+    net.run_until(at_ms(2_000));
+    assert_eq!(net.ends[CLIENT].paths().count(), 8);
+    net.samples(CLIENT, ms(30), at_ms(2_100));
+    let before: Vec<u64> = net.ways.iter().map(|way| way.carried[CLIENT]).collect();
+    let now = net.now;
+    let message = Message { data: vec![1; 100], created: now, priority: Priority(0), ..Message::default() };
+    net.ends[CLIENT].send(now, message).expect("there is room");
+    let first = net.ends[CLIENT].poll_transmit(now, &mut Vec::new()).expect("the first copy").path;
+    let others: Vec<PathId> = (0..8).map(PathId).filter(|path| *path != first).collect();
+    others[..5].iter().for_each(|path| net.ends[CLIENT].remove_path(now, *path));
+    net.drain(CLIENT);
+    for path in &others[5..] {
+        let place = usize::from(path.0);
+        assert!(net.ways[place].carried[CLIENT] > before[place], "{path:?}: {before:?}");
+    }
+}
+
+/// Both ends speak of the paths for each emergency, and the words of one cross those of the other.
+#[test]
+fn words_about_paths_that_cross_come_to_rest() {
+    for offset in 0..20 {
+        let mut net = open(fail_over().emergency(Priority(0)), 1);
+        for turn in 0..200 {
+            for end in [CLIENT, SERVER] {
+                net.samples(end, ms(1 + (offset + turn) % 5), net.now + ms(1));
+            }
+        }
+        net.run_until(net.now + ms(500));
+        let before: Vec<[u64; 2]> = net.ways.iter().map(|way| way.carried).collect();
+        net.run_until(net.now + ms(2_000));
+        for (way, before) in net.ways.iter().zip(before) {
+            let carried = way.carried[CLIENT] - before[CLIENT] + way.carried[SERVER] - before[SERVER];
+            // Pings and their answers.
+            assert!(carried < 170, "{offset}: {carried} in two seconds of silence");
+        }
     }
 }

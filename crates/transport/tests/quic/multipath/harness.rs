@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use taut_core::{
-    Datagram, Duration, Ecn, Event, Message, PathId, Probability, Reliability, Rng, Seed, Time, Transport,
+    Datagram, Duration, Ecn, Event, Message, PathId, Priority, Probability, Reliability, Rng, Seed, Time,
+    Transport,
 };
 use taut_transport::entropy::Entropy;
 use taut_transport::identity::{Identity, Trust};
@@ -115,12 +116,21 @@ impl Net {
 
     /// A sample of 100 bytes each `period`, until then. Each says which it is, and when it was made.
     pub(crate) fn samples(&mut self, from: usize, period: Duration, until: Time) -> u64 {
+        self.samples_of(Priority::default(), from, period, until)
+    }
+
+    /// The same, and none is an emergency.
+    pub(crate) fn plain(&mut self, from: usize, period: Duration, until: Time) -> u64 {
+        self.samples_of(Priority(1), from, period, until)
+    }
+
+    fn samples_of(&mut self, priority: Priority, from: usize, period: Duration, until: Time) -> u64 {
         let mut number = 0u64;
         while self.now < until {
             let mut data = vec![0; 100];
             data[..8].copy_from_slice(&number.to_le_bytes());
             data[8..16].copy_from_slice(&self.now.as_nanos().to_le_bytes());
-            self.send(from, Message { data, created: self.now, tag: number, ..Message::default() });
+            self.send(from, Message { data, created: self.now, priority, tag: number, ..Message::default() });
             number += 1;
             self.run_until(self.now + period);
         }

@@ -115,3 +115,45 @@ fn both_paths_may_be_silent_for_a_while() {
         }
     }
 }
+
+#[test]
+fn the_last_path_is_left_when_it_died_before_another_was_added() {
+    for config in uses() {
+        let mut net = open(config);
+        let now = net.now;
+        net.ends[CLIENT].remove_path(now, PathId(1));
+        net.drain(CLIENT);
+        net.ways[0].cut = Some((at_ms(2_000), Time::MAX));
+        net.run_until(at_ms(3_000));
+        let now = net.now;
+        assert!(net.ends[CLIENT].add_path(now, PathId(1)));
+        net.run_until(at_ms(4_500));
+        for end in [CLIENT, SERVER] {
+            let before = net.received(1 - end).len() as u64;
+            let sent = net.samples(end, ms(30), net.now + ms(1_500));
+            net.run_until(net.now + ms(500));
+            assert_eq!(net.received(1 - end).len() as u64 - before, sent, "from {end}");
+            assert_eq!(net.ends[end].paths().collect::<Vec<_>>(), [PathId(1)], "{end}");
+        }
+    }
+}
+
+#[test]
+fn a_path_that_died_while_the_other_was_away_is_left_when_that_is_back() {
+    for config in uses() {
+        for phase in 0..8 {
+            let mut net = open(config.clone());
+            net.run_until(at_ms(1_000 + phase * 37));
+            net.ways[1].cut = Some((net.now + ms(1_000), net.now + ms(3_200)));
+            net.ways[0].cut = Some((net.now + ms(2_000), Time::MAX));
+            net.run_until(net.now + ms(6_000));
+            for end in [CLIENT, SERVER] {
+                assert_eq!(net.ends[end].close_reason(), None, "{phase}");
+                let before = net.received(1 - end).len() as u64;
+                let sent = net.samples(end, ms(30), net.now + ms(1_500));
+                net.run_until(net.now + ms(500));
+                assert_eq!(net.received(1 - end).len() as u64 - before, sent, "{phase}: from {end}");
+            }
+        }
+    }
+}
