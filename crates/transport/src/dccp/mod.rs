@@ -192,6 +192,10 @@ struct Acks {
     last: Option<Time>,
     /// When it sent a message last.
     sent_data: Option<Time>,
+    /// Since when messages are under way, and nothing that was not acknowledged before is.
+    unheard: Option<Time>,
+    /// When one left that the profile did not let go.
+    probed: Option<Time>,
     /// The peer's clock, to be echoed, and when it came.
     timestamp: Option<(u32, Time)>,
     /// The peer sent messages since the window of acknowledgements was last looked at.
@@ -444,8 +448,13 @@ impl Transport for Dccp {
         }
         let Some(sender) = &self.sender else { return next };
         next = earliest(next, deadline(sender.poll_timeout(), "no feedback"));
+        // With a cookie to echo it is the answer to that which lets messages go.
+        if !self.cookie.is_empty() {
+            return next;
+        }
         let pacing = sender.next_send().filter(|_| !self.queue.is_empty());
-        earliest(next, deadline(pacing, "pacing"))
+        next = earliest(next, deadline(pacing, "pacing"));
+        earliest(next, deadline(self.next_probe(), "emergency"))
     }
 
     fn close(&mut self, now: Time) {
