@@ -9,9 +9,10 @@
 //! | [`Ccid::Tfrc`] | a rate, from the TCP throughput equation and the loss event rate | RFC 4342, RFC 5348 |
 //!
 //! # What waits, and what goes
-//! A message waits while the profile holds it back. The most urgent goes first; an emergency goes ahead of everything, but
-//! not beyond what the profile allows. When too many wait, the oldest of the least urgent is dropped as superseded, and
-//! of unreliable messages of one stream (but emergencies) only the newest few are kept ([`DccpConfig::queue`]). Deadlines are checked when a message is
+//! A message waits while the profile holds it back. The most urgent goes first; an emergency goes ahead of everything, and
+//! while nothing was heard for two round trips, 200 ms at least ([`DccpConfig::min_rto`]), one packet in 100 ms goes for it beyond what the profile
+//! allows: after an outage that would be nothing for up to 4 s (CCID 3: for as long again). When too many wait, the oldest of the least urgent is dropped as superseded, and
+//! of samples of one stream, series and priority (but emergencies) only the newest few are kept ([`DccpConfig::queue`]). Deadlines are checked when a message is
 //! offered and again when it goes. [`Reliability::Reliable`](taut_core::Reliability) only makes a message the last to be
 //! dropped: DCCP cannot repeat it, the session above can.
 //!
