@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use taut_core::{Bytes, Message, Reliability, SendError, Time};
+use taut_core::{Bytes, Message, Priority, Reliability, SendError, Time};
 
 /// A bounded queue in front of a transport that would keep everything that it is given.
 #[derive(Debug)]
@@ -10,13 +10,13 @@ pub(crate) struct MessageQueue {
     messages: VecDeque<Message>,
     bytes: u64,
     limit: Bytes,
-    /// How many unreliable messages of one stream.
+    /// How many samples of one stream, series and priority.
     samples: usize,
 }
 
 impl MessageQueue {
-    /// Holds at most `limit`, counting [`Self::COST`] for each message besides its bytes, and at most `samples` (1 or
-    /// more) unreliable messages of one stream.
+    /// Holds at most `limit`, and a tenth more of priority 0, counting [`Self::COST`] for each message besides its bytes; and at most
+    /// `samples` (1 or more) samples of one stream, series and priority.
     pub(crate) fn new(limit: Bytes, samples: usize) -> Self {
         Self { messages: VecDeque::new(), bytes: 0, limit, samples }
     }
@@ -34,26 +34,30 @@ impl MessageQueue {
         message: Message,
         mut superseded: impl FnMut(Message),
     ) -> Result<(), SendError> {
-        let free = self.limit.get().saturating_sub(self.bytes);
         let yields = |other: &Message| {
             other.reliability == Reliability::Unreliable && other.priority >= message.priority
         };
-        if cost(&message) > free {
+        let needed = self.bytes + cost(&message);
+        let mut limit = self.limit.get();
+        if needed > limit {
             let yielding: u64 = self.messages.iter().filter(|other| yields(other)).map(cost).sum();
-            if cost(&message) > free + yielding {
+            if needed - yielding > limit {
+                // What stops a robot has room of its own.
+                limit += if message.priority == Priority(0) { limit / 10 } else { 0 };
+            }
+            if needed - yielding > limit {
                 return Err(SendError::BufferFull(self.limit));
             }
         }
-        while self.bytes + cost(&message) > self.limit.get() {
+        while self.bytes + cost(&message) > limit {
             let least = self.messages.iter().filter(|other| yields(other)).map(|other| other.priority).max();
             let victim =
                 self.messages.iter().position(|other| yields(other) && Some(other.priority) == least);
             superseded(self.remove(victim.expect("there is room when all that yield are gone")));
         }
-        if message.reliability == Reliability::Unreliable {
-            let alike = |other: &Message| {
-                other.reliability == Reliability::Unreliable && other.stream == message.stream
-            };
+        if message.is_sample() {
+            let of = |message: &Message| (message.stream, message.series, message.priority);
+            let alike = |other: &Message| other.is_sample() && of(other) == of(&message);
             let count = self.messages.iter().filter(|other| alike(other)).count();
             if let Some(oldest) = self.messages.iter().position(alike).filter(|_| count >= self.samples) {
                 superseded(self.remove(oldest));
@@ -113,7 +117,7 @@ fn cost(message: &Message) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use taut_core::{Duration, Priority, StreamId};
+    use taut_core::{Duration, StreamId};
 
     fn message(tag: u64, priority: u8, reliability: Reliability) -> Message {
         let data = vec![0; 36];
@@ -162,13 +166,39 @@ mod tests {
     }
 
     #[test]
-    fn of_the_samples_of_a_stream_the_newest_few_wait() {
+    fn of_the_samples_of_a_stream_series_and_priority_the_newest_few_wait() {
         let mut waiting = MessageQueue::new(Bytes::new(10_000), 2);
-        let other = Message { stream: StreamId(1), ..sample(1, 5) };
-        for message in [other, command(2, 5), sample(3, 5), sample(4, 5)] {
+        let other = Message { stream: StreamId(1), ..sample(1, 2) };
+        let of_series = |series, message| Message { series: Some(series), ..message };
+        let others =
+            [other, command(2, 2), sample(6, 1), of_series(7, sample(8, 2)), of_series(9, sample(10, 5))];
+        for message in others.into_iter().chain([sample(3, 2), sample(4, 2)]) {
             assert_eq!(push(&mut waiting, message), Ok(vec![]));
         }
-        assert_eq!(push(&mut waiting, sample(5, 5)), Ok(vec![3]));
+        assert_eq!(push(&mut waiting, sample(5, 2)), Ok(vec![3]));
+        assert_eq!(push(&mut waiting, of_series(9, sample(11, 5))), Ok(vec![]));
+        assert_eq!(push(&mut waiting, of_series(9, sample(12, 5))), Ok(vec![10]));
+    }
+
+    /// Parts of a picture, which no newer message replaces: what bounds them is the room.
+    #[test]
+    fn what_is_no_sample_takes_no_samples_place_and_is_bounded_by_the_room() {
+        let mut waiting = MessageQueue::new(Bytes::new(1_000), 1);
+        push(&mut waiting, sample(0, 2)).unwrap();
+        let gone: Vec<u64> = (1..=20).flat_map(|tag| push(&mut waiting, sample(tag, 5)).unwrap()).collect();
+        assert_eq!(gone, (1..=11).collect::<Vec<_>>(), "ten messages of 100 find room");
+        assert_eq!(waiting.pop().map(|message| message.tag), Some(0));
+    }
+
+    #[test]
+    fn a_stop_has_a_tenth_more_room_where_all_that_waits_is_reliable() {
+        let mut waiting = MessageQueue::new(Bytes::new(1_000), 9);
+        (0..10).for_each(|tag| assert_eq!(push(&mut waiting, command(tag, 1)), Ok(vec![])));
+        let full = Err(SendError::BufferFull(Bytes::new(1_000)));
+        assert_eq!(push(&mut waiting, command(10, 1)), full);
+        assert_eq!(push(&mut waiting, command(11, 0)), Ok(vec![]));
+        assert_eq!(push(&mut waiting, sample(12, 0)), full, "and no more");
+        assert_eq!((push(&mut waiting, sample(13, 1)), waiting.bytes), (full, 1_100), "nobody else has it");
     }
 
     #[test]

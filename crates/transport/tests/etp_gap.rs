@@ -189,6 +189,8 @@ fn reliable_messages_are_not_superseded_and_go_before_samples_in_order() {
 #[test]
 fn a_full_queue_of_reliable_messages_refuses_the_next() {
     let mut etp = quiet(Etp::new(EtpConfig::fixed(MS).queue(2)).unwrap());
+    let [sample, reliable] = [sample as fn(u64) -> Message, reliable]
+        .map(|of| move |tag| Message { priority: Priority(1), ..of(tag) });
     etp.send(at(0), sample(0)).unwrap();
     assert_eq!(next_packet(&mut etp, at(0)), [0]);
     etp.send(at(0), sample(1)).unwrap();
@@ -196,6 +198,10 @@ fn a_full_queue_of_reliable_messages_refuses_the_next() {
     etp.send(at(0), reliable(3)).unwrap();
     assert_eq!(dropped(&mut etp), [(1, DropCause::Superseded)], "a sample makes room for what is reliable");
     assert_eq!(etp.send(at(0), reliable(4)), Err(SendError::BufferFull(Bytes::new(20))));
+    let stop = |tag| Message { priority: Priority(0), ..reliable(tag) };
+    assert_eq!(etp.send(at(0), stop(5)), Ok(()), "what stops a robot has room of its own");
+    let full = Err(SendError::BufferFull(Bytes::new(30)));
+    assert_eq!((etp.send(at(0), reliable(6)), etp.send(at(0), stop(7))), (full.clone(), full), "one in ten");
 }
 
 #[test]

@@ -154,8 +154,8 @@ impl DccpConfig {
     }
 
     /// How many messages wait at most while congestion control holds them back, and how many of them may be samples of
-    /// one stream: unreliable messages that are no emergencies (priority 0). Default 64 and 2; at least 1 each. Of samples
-    /// the newest counts: they are as old when they go as so many samples take to be made.
+    /// one stream, series and priority. Parts of something longer (unreliable, of a priority beyond samples', of no series) and emergencies
+    /// (priority 0) are no samples here. Default 64 and 2; at least 1 each. Of samples the newest counts: they are as old when they go as so many samples take to be made.
     ///
     /// # Errors
     /// [`ConfigError::Queue`] when one of them is 0.

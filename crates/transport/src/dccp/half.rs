@@ -84,6 +84,13 @@ impl Sender {
         }
     }
 
+    /// A message went that the profile did not let go: its window counts it, and its pace does not, which would make up for it.
+    pub(super) fn on_probe(&mut self, now: Time) {
+        if let Self::TcpLike(ccid) = self {
+            ccid.on_sent(now);
+        }
+    }
+
     pub(super) fn on_ack(&mut self, now: Time, ack: Acked<'_>, sent: &mut SentLog, gss: Seq) {
         match self {
             Self::TcpLike(ccid) => ccid.on_ack(now, ack, sent, gss),

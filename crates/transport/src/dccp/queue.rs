@@ -30,6 +30,11 @@ impl SendQueue {
         self.len
     }
 
+    /// Does what stops a robot wait?
+    pub(super) fn has_emergency(&self) -> bool {
+        self.waiting.get(&Priority(0)).is_some_and(|queue| !queue.is_empty())
+    }
+
     /// Takes a message in; what loses its place for it, possibly itself, is returned.
     pub(super) fn push(&mut self, message: Message) -> Option<Dropped> {
         let (priority, sample) = (message.priority, is_sample(&message));
@@ -58,17 +63,21 @@ impl SendQueue {
     }
 
     /// The next message that is worth sending; the tags of those that are too old are handed to `late`.
-    pub(super) fn pop(&mut self, now: Time, mut late: impl FnMut(u64)) -> Option<Message> {
+    pub(super) fn peek(&mut self, now: Time, mut late: impl FnMut(u64)) -> Option<&Message> {
         for queue in self.waiting.values_mut() {
-            while let Some(message) = queue.pop_front() {
+            while let Some(message) = queue.pop_front_if(|message| message.is_late(now)) {
                 self.len -= 1;
-                if !message.is_late(now) {
-                    return Some(message);
-                }
                 late(message.tag);
             }
         }
-        None
+        self.waiting.values().find_map(VecDeque::front)
+    }
+
+    /// The one that [`Self::peek`] told of.
+    pub(super) fn pop(&mut self) -> Option<Message> {
+        let message = self.waiting.values_mut().find_map(VecDeque::pop_front)?;
+        self.len -= 1;
+        Some(message)
     }
 
     /// Empties the queue.
@@ -93,7 +102,7 @@ mod tests {
     }
 
     fn tags(queue: &mut SendQueue) -> Vec<u64> {
-        std::iter::from_fn(|| queue.pop(Time::ZERO, |_| {})).map(|message| message.tag).collect()
+        std::iter::from_fn(|| queue.pop()).map(|message| message.tag).collect()
     }
 
     #[test]
@@ -146,7 +155,8 @@ mod tests {
         queue.push(Message { deadline: Some(Duration::from_millis(1)), ..message(1, 0) });
         queue.push(message(2, 0));
         let mut late = Vec::new();
-        let next = queue.pop(Time::ZERO + Duration::from_millis(1), |tag| late.push(tag));
+        let next = queue.peek(Time::ZERO + Duration::from_millis(1), |tag| late.push(tag));
         assert_eq!((next.map(|message| message.tag), late), (Some(2), vec![1]));
+        assert_eq!((tags(&mut queue), queue.is_empty()), (vec![2], true));
     }
 }

@@ -162,8 +162,9 @@ impl Dccp {
         let follows = header.sequence == self.seq.gsr.next();
         self.seq.accept(header.sequence);
         let is_sync = matches!(header.packet, Packet::Sync { .. });
-        if let Some(ack) = header.packet.ack().filter(|_| !is_sync) {
-            self.seq.gar = self.seq.gar.max(ack);
+        if let Some(ack) = header.packet.ack().filter(|ack| !is_sync && ack.is_after(self.seq.gar)) {
+            self.seq.gar = ack;
+            self.acks.unheard = self.newest_message().is_after(ack).then_some(now);
         }
         let marked = input.ecn == Ecn::CongestionExperienced;
         let received = self.received.as_mut().expect("the peer's first packet was recorded");
@@ -284,7 +285,8 @@ impl Dccp {
                 return done.map_err(|code| (code, feature));
             }
             DccpOption::NdpCount(count) => notes.ndp = count,
-            DccpOption::ElapsedTime(elapsed) | DccpOption::TimestampEcho { elapsed, .. } => {
+            // That of a Timestamp Echo counts from another packet (section 13.3).
+            DccpOption::ElapsedTime(elapsed) => {
                 notes.elapsed = Duration::from_micros(u64::from(elapsed) * 10);
             }
             DccpOption::Timestamp(clock) => self.acks.timestamp = Some((clock, now)),

@@ -3,6 +3,7 @@
 use taut_core::{DropCause, Duration, Ecn, Time, Transmit};
 use taut_wire::dccp::{AckVector, DccpOption, Packet, Repr, Seq, feature};
 
+use super::config::PREFIX;
 use super::features::Place;
 use super::half::{Receiver, Sender};
 use super::sent::{Fate, Sent};
@@ -14,6 +15,8 @@ const MAX_RETRY: Duration = Duration::from_secs(64);
 const FIRST_REQUEST: Duration = Duration::from_secs(1);
 /// Bytes that the options beside a message may need: an Ack Vector or a report of TFRC, and negotiations.
 const OPTIONS_ROOM: usize = 320;
+/// One packet in so long leaves for an emergency without the profile's leave, while nothing is heard.
+const PROBES_APART: Duration = Duration::from_millis(100);
 /// The least time held that an acknowledgement mentions when it need not.
 const MENTIONED: Duration = Duration::from_millis(1);
 
@@ -95,30 +98,58 @@ impl Dccp {
 
     /// A message, when there is one and the profile allows it.
     fn transmit_data(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Transmit> {
-        if self.queue.is_empty() || !self.sender.as_ref()?.may_send(now) {
+        let allowed = self.sender.as_ref()?.may_send(now);
+        if self.queue.is_empty() || (!allowed && self.next_probe().is_none_or(|due| due > now)) {
             return None;
         }
         let (stats, events) = (&mut self.stats, &mut self.events);
-        let message = self.queue.pop(now, |tag| {
+        let message = self.queue.peek(now, |tag| {
             stats.too_late += 1;
             events.push_back(taut_core::Event::Dropped { tag, cause: DropCause::TooLate });
         })?;
+        let bytes = PREFIX + message.data.len();
+        // Section 8.1.4: the cookie is in every packet; what leaves no room for it waits until the connection is open.
+        let echoes = self.state == State::PartOpen && !self.cookie.is_empty();
+        let room = OPTIONS_ROOM + if echoes { self.cookie.len() } else { 0 };
+        let roomy = bytes + room <= self.config.max_datagram.get() as usize;
+        if echoes && !roomy {
+            return None;
+        }
+        let message = self.queue.pop()?;
         self.prefixed.clear();
         self.prefixed.extend_from_slice(&u32::from(message.stream.0).to_le_bytes());
         self.prefixed.extend_from_slice(&message.data);
-        let bytes = self.prefixed.len();
         let ccval = self.sender.as_mut()?.before_sending(now);
         self.options.clear();
-        let roomy = bytes + OPTIONS_ROOM <= self.config.max_datagram.get() as usize;
-        let acks = roomy && self.has_to_tell(now);
+        let acks = echoes || (roomy && self.has_to_tell(now));
         let told = if acks { self.write_ack(now) } else { None };
         let must_ack = self.state == State::PartOpen || acks;
         let packet = if must_ack { Packet::DataAck { ack: self.seq.gsr } } else { Packet::Data };
         let transmit = self.finish(now, packet, ccval, told, buffer);
-        self.sender.as_mut()?.on_sent(now, bytes);
+        if allowed {
+            self.sender.as_mut()?.on_sent(now, bytes);
+        } else {
+            self.sender.as_mut()?.on_probe(now);
+            self.acks.probed = Some(now);
+        }
         self.acks.sent_data = Some(now);
+        self.acks.unheard.get_or_insert(now);
         self.stats.sent += 1;
         Some(transmit)
+    }
+
+    /// The newest packet with a message in it, or what was before all of them.
+    pub(super) fn newest_message(&self) -> Seq {
+        self.seq.gss.minus(self.ndp)
+    }
+
+    /// When an emergency that waits leaves ahead of what the profile allows. On a path that carried nothing for long the profile lets the next
+    /// packet go 4 s later (CCID 3: s/X, as long again as it was silent), and the path may be back sooner. Nothing is repeated, so each is a newer one.
+    pub(super) fn next_probe(&self) -> Option<Time> {
+        let silent = self.acks.unheard.filter(|_| self.queue.has_emergency())?;
+        let timeout = self.config.min_rto.max(self.rtt().unwrap_or(FIRST_REQUEST) * 2);
+        let again = self.acks.probed.map_or(Time::ZERO, |probed| probed + PROBES_APART);
+        Some((silent + timeout).max(again))
     }
 
     /// An acknowledgement by itself, when it is due.

@@ -167,7 +167,7 @@ impl EtpConfig {
         self
     }
 
-    /// How many messages wait at most, of all priorities. Default 64; at least 1.
+    /// How many messages wait at most, of all priorities; of priority 0 a tenth more. Default 64; at least 1.
     pub fn queue(mut self, messages: usize) -> Self {
         self.queue = messages;
         self

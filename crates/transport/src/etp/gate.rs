@@ -51,7 +51,7 @@ impl Sampling {
 /// How a [`Gate`] is built.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct GateConfig {
-    /// Messages that wait at most.
+    /// Messages that wait at most; of priority 0 a tenth more.
     pub(super) limit: usize,
     /// Bytes that the samples of one priority may take in a packed payload; `None`: only the newest of them waits.
     pub(super) pack: Option<usize>,
@@ -117,7 +117,7 @@ impl Gate {
         if !through && message.is_sample() {
             self.supersede(&message);
         }
-        if self.waiting.len() + self.through.len() >= self.config.limit {
+        if self.len() >= self.config.limit {
             self.make_room(&message)?;
         }
         if self.sampling.since.is_none() {
@@ -175,7 +175,8 @@ impl Gate {
         }
     }
 
-    /// Drops the oldest of the least urgent samples, unless all that wait is reliable or more urgent than the newcomer.
+    /// Drops the oldest of the least urgent samples, unless all that wait is reliable or more urgent than the newcomer. What stops a robot has
+    /// room of its own then.
     fn make_room(&mut self, newcomer: &Message) -> Result<(), SendError> {
         let samples = || self.waiting.iter().filter(|m| m.reliability == Reliability::Unreliable);
         let least = samples()
@@ -190,11 +191,20 @@ impl Gate {
                 self.drop_at(index, DropCause::Superseded);
                 Ok(())
             }
+            None if newcomer.priority == Priority(0) && self.len() < self.limit_of_stops() => Ok(()),
             None => {
                 let held = self.waiting.iter().chain(&self.through).map(|m| m.data.len() as u64).sum();
                 Err(SendError::BufferFull(Bytes::new(held)))
             }
         }
+    }
+
+    fn len(&self) -> usize {
+        self.waiting.len() + self.through.len()
+    }
+
+    fn limit_of_stops(&self) -> usize {
+        self.config.limit + self.config.limit.div_ceil(10)
     }
 
     fn drop_at(&mut self, index: usize, cause: DropCause) {

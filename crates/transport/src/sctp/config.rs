@@ -83,7 +83,8 @@ impl SctpConfig {
         self
     }
 
-    /// How much may wait to be sent, 64 B counted for every message besides its own. Default 262144 B; at least 4 kB.
+    /// How much may wait to be sent, 64 B counted for every message besides its own. Default 262144 B; at least 4 kB. Messages of
+    /// priority 0 may have a tenth more.
     pub fn send_buffer(mut self, bytes: Bytes) -> Self {
         self.send_buffer = bytes.max(Bytes::new(4_000));
         self
@@ -95,8 +96,9 @@ impl SctpConfig {
         self
     }
 
-    /// How many unreliable messages of one stream may wait to be sent; the newest do. Default 4, right for a flow of
-    /// samples, each of which makes those before it worthless; at least 1.
+    /// How many samples of one stream, series and priority may wait to be sent; the newest do. Default 4, right for a flow of which each
+    /// makes those before it worthless; at least 1. What is unreliable and no sample, such as a part of a picture, waits as far as there
+    /// is room.
     pub fn samples(mut self, messages: usize) -> Self {
         self.samples = messages.max(1);
         self
@@ -191,9 +193,9 @@ impl SctpConfig {
             remote_port: self.remote_port,
             mtu: self.packet as usize,
             max_message_size: size(self.longest()),
-            // What waits in front of it, what it was given before, and the one message with which that went beyond.
-            max_send_buffer_size: size(self.send_buffer).saturating_mul(3),
-            per_stream_send_queue_limit: size(self.send_buffer).saturating_mul(3),
+            // What waits in front of it, a tenth more of emergencies, what it was given before, and the one message with which that went beyond.
+            max_send_buffer_size: size(self.send_buffer).saturating_mul(31) / 10,
+            per_stream_send_queue_limit: size(self.send_buffer).saturating_mul(31) / 10,
             max_receiver_window_buffer_size: size(self.receive_buffer),
             t1_init_timeout: std(self.handshake_timeout),
             t1_cookie_timeout: std(self.handshake_timeout),

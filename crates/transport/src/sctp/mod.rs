@@ -94,7 +94,7 @@ use tail::Tail;
 pub const UDP_PORT: u16 = 9899;
 /// That of an emergency.
 const URGENT: Priority = Priority(0);
-/// How many messages that SCTP has not sent an emergency does not wait for.
+/// How many emergencies that SCTP has not sent another one does not wait for.
 const EMERGENCIES: usize = 16;
 /// The payload protocol identifier: "tau" in ASCII, which IANA has given to nobody, and the priority.
 const PPID: u32 = u32::from_be_bytes(*b"tau\0");
@@ -209,6 +209,7 @@ impl Sctp {
     fn pump(&mut self, now: Time) {
         self.take_events(now, self.path);
         self.feed(now);
+        self.shut_down(now);
         self.outgoing.extend(self.acks.poll(now));
         // What was acknowledged just now is nobody's tail.
         self.observe();
@@ -221,6 +222,15 @@ impl Sctp {
         }
     }
 
+    /// `dcsctp` takes all for said once nothing is in flight, which what waits for its turn in it is not. It asks for it once; asked again it
+    /// does nothing.
+    fn shut_down(&mut self, now: Time) {
+        if self.phase == Phase::Closing && self.handed.values().all(|handed| handed.unreliable) {
+            self.association.shutdown();
+            self.take_events(now, self.path);
+        }
+    }
+
     fn feed(&mut self, now: Time) {
         if !matches!(self.phase, Phase::Connected | Phase::Closing) {
             return;
@@ -230,7 +240,8 @@ impl Sctp {
         late.into_iter().for_each(|tag| self.dropped(tag, DropCause::TooLate));
         while let Some(next) = self.waiting.peek() {
             // Without the second, a few long ones would fill SCTP's own buffer, and what it refuses is lost.
-            if self.unsent >= self.turn(next) || self.unsent_bytes >= self.config.send_buffer.get() {
+            let before_it = if next.priority == URGENT { self.unsent_urgent } else { self.unsent };
+            if before_it >= self.turn(next) || self.unsent_bytes >= self.config.send_buffer.get() {
                 return;
             }
             let Some(message) = self.waiting.pop() else { return };
@@ -277,7 +288,7 @@ impl Sctp {
         if !taken {
             // Its own buffer has room for all that waits here and for what it has: only an association that ends refuses.
             self.finished(id);
-            self.dropped(tag, DropCause::SendBufferFull);
+            self.dropped(tag, DropCause::Abandoned);
         }
     }
 
@@ -357,8 +368,18 @@ impl Sctp {
                         self.outgoing.push_back((path, packet));
                     }
                 }
-                SocketEvent::OnConnected() | SocketEvent::OnConnectionRestarted() => {
-                    self.phase = Phase::Connected;
+                // `OnConnected` follows. What was under way is forgotten there, and what waits is sent to the new association.
+                SocketEvent::OnConnectionRestarted() => {
+                    let (lost, kept) =
+                        std::mem::take(&mut self.handed).into_iter().partition(|(_, handed)| handed.sent);
+                    self.handed = kept;
+                    let lost: BTreeMap<u64, Handed> = lost;
+                    lost.into_values().for_each(|handed| self.given_up(handed));
+                }
+                SocketEvent::OnConnected() => {
+                    if self.phase != Phase::Closing {
+                        self.phase = Phase::Connected;
+                    }
                     self.forget();
                     self.events.push_back(Event::Connected);
                 }
@@ -410,6 +431,19 @@ impl Sctp {
         self.events.push_back(Event::Closed);
     }
 
+    /// It is over, and the last packet to say so may have been lost: the peer asks until it is answered (RFC 9260 section 8.4).
+    fn answer_goodbye(&mut self, path: PathId, packet: &[u8]) {
+        if !packet::is_shutdown_ack(packet) {
+            return;
+        }
+        self.association.handle_input(packet);
+        while let Some(event) = self.association.poll_event() {
+            if let SocketEvent::SendPacket(answer) = event {
+                self.outgoing.push_back((path, answer));
+            }
+        }
+    }
+
     fn abandon_waiting(&mut self) {
         while let Some(message) = self.waiting.pop() {
             self.dropped(message.tag, DropCause::Abandoned);
@@ -418,7 +452,7 @@ impl Sctp {
 
     fn observe(&mut self) {
         let Some(metrics) = self.association.metrics() else { return };
-        if metrics.unack_data_count == 0 {
+        if self.outstanding.is_empty() {
             self.tail.acknowledged();
         }
         let (srtt, cwnd) = (metrics.srtt.as_nanos() as u64, metrics.cwnd_bytes as u64);
@@ -441,7 +475,19 @@ impl Sctp {
         }
     }
 
+    /// `dcsctp` obeys all that follows a COOKIE ECHO without a look at the verification tag, though it refused the cookie. So the rest is a
+    /// packet of its own.
     fn take_packet(&mut self, now: Time, path: PathId, packet: &[u8]) {
+        match packet::split_cookie(packet) {
+            Some((first, rest)) => {
+                self.take_chunks(now, path, &first);
+                self.take_chunks(now, path, &rest);
+            }
+            None => self.take_chunks(now, path, packet),
+        }
+    }
+
+    fn take_chunks(&mut self, now: Time, path: PathId, packet: &[u8]) {
         let initiates = packet.get(4..8) == Some(&[0; 4]);
         let complaint = self.association.handle_input(packet);
         match complaint {
@@ -491,17 +537,15 @@ impl Transport for Sctp {
     }
 
     fn handle_input(&mut self, now: Time, input: Datagram<'_>) {
-        if self.phase == Phase::Closed {
-            return;
-        }
+        let whole = (input.padding > 0).then(|| udp::whole(&input, udp::MAX_PAYLOAD).unwrap_or_default());
+        let packet = whole.as_deref().unwrap_or(input.data);
         self.association.advance(now);
-        match input.padding {
-            0 => self.take_packet(now, input.path, input.data),
-            _ => {
-                let whole = udp::whole(&input, udp::MAX_PAYLOAD).unwrap_or_default();
-                self.take_packet(now, input.path, &whole);
-            }
+        if self.phase == Phase::Closed {
+            return self.answer_goodbye(input.path, packet);
         }
+        // What the clock made leave answers nothing that came from there.
+        self.take_events(now, self.path);
+        self.take_packet(now, input.path, packet);
         self.pump(now);
     }
 
@@ -560,8 +604,8 @@ impl Transport for Sctp {
         Waiting::irreplaceable(self.unsent_irreplaceable > 0 || self.waiting.has_irreplaceable())
     }
 
-    /// Sends what is reliable, then SHUTDOWN; closed when the peer agreed, or after a few
-    /// seconds without an answer. A second call sends ABORT, and it is closed at once.
+    /// Sends what is reliable, and SHUTDOWN once that has arrived; closed when the peer agreed, or after about two minutes without an answer.
+    /// A second call sends ABORT, and it is closed at once.
     fn close(&mut self, now: Time) {
         self.association.advance(now);
         match self.phase {
@@ -574,7 +618,6 @@ impl Transport for Sctp {
                     }
                 }
                 self.phase = Phase::Closing;
-                self.association.shutdown();
                 self.pump(now);
             }
             Phase::Closed => {}

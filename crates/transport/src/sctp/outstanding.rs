@@ -107,6 +107,11 @@ impl Outstanding {
         (self.probed, self.urgent) = (None, None);
     }
 
+    /// Was all that was sent acknowledged?
+    pub(super) fn is_empty(&self) -> bool {
+        self.chunks.is_empty()
+    }
+
     /// Is an emergency under way?
     pub(super) fn has_urgent(&self) -> bool {
         !self.chunks.is_empty() && self.urgent.is_some_and(|tsn| distance(self.first, tsn) >= 0)

@@ -8,6 +8,9 @@ const SACK: u8 = 3;
 const PLAIN_SACK: usize = 16;
 /// It has a Cumulative TSN Ack as well (RFC 9260 section 3.3.8).
 const SHUTDOWN: u8 = 7;
+/// RFC 9260 sections 3.3.9 and 3.3.11.
+const SHUTDOWN_ACK: u8 = 8;
+const COOKIE_ECHO: u8 = 10;
 /// RFC 8260 section 2.1.
 const I_DATA: u8 = 64;
 /// Its flags, and those of DATA (RFC 9260 section 3.3.1): acknowledge at once; unordered; all of a message.
@@ -101,6 +104,23 @@ pub(super) fn keep(packet: &[u8], kept: &[bool]) -> Option<Vec<u8>> {
     let shorter =
         build(header, chunks(packet).zip(kept).filter(|(_, kept)| **kept).map(|(chunk, _)| chunk.0));
     (shorter.len() > COMMON_HEADER).then_some(shorter)
+}
+
+/// Is it a SHUTDOWN ACK alone?
+pub(super) fn is_shutdown_ack(packet: &[u8]) -> bool {
+    packet.len() == COMMON_HEADER + 4 && packet[COMMON_HEADER] == SHUTDOWN_ACK
+}
+
+/// A COOKIE ECHO as a packet of its own, and what follows it as another; `None` when nothing does, or the checksum is wrong.
+pub(super) fn split_cookie(packet: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
+    if packet.get(COMMON_HEADER) != Some(&COOKIE_ECHO) {
+        return None;
+    }
+    let mut sealed = packet.to_vec();
+    seal(&mut sealed);
+    let count = chunks(packet).count();
+    let part = |kept: fn(usize) -> bool| keep(packet, &(0..count).map(kept).collect::<Vec<_>>());
+    (sealed == packet).then(|| part(|index| index == 0).zip(part(|index| index > 0))).flatten()
 }
 
 /// The common header of a packet.

@@ -35,6 +35,58 @@ fn messages_offered_before_the_handshake_go_with_it_and_keep_their_stream() {
     assert_eq!(data, b"\x02\x01\x00\x00stop", "the stream in four bytes, little-endian");
 }
 
+/// RFC 4340 section 8.1.4. What has no room beside the cookie waits for the answer to it.
+#[test]
+fn a_servers_cookie_is_in_every_packet_until_the_connection_is_open() {
+    for ccid in CCIDS {
+        let mut net = Net::with(ccid);
+        net.links[SERVER].script = Box::new(|_, repr| name(&repr.packet) == "Response");
+        for tag in 0..4 {
+            let data = vec![tag as u8; if tag == 3 { 1_400 } else { 8 }];
+            net.send(CLIENT, Message { data, tag, ..Message::default() });
+        }
+        net.run_until(at_ms(15));
+        let response = net.records.last().expect("a response").clone();
+        let (mut options, mut bytes) = (Vec::new(), Vec::new());
+        View::new_checked(&response.bytes).unwrap().options().for_each(|option| option.emit(&mut options));
+        DccpOption::InitCookie(&[7; 253]).emit(&mut options);
+        response.repr.emit(&options, &[], &mut bytes);
+        net.deliver(CLIENT, 0, &bytes, false);
+        net.run_until(at_ms(34));
+        assert_eq!(net.ends[CLIENT].state(), State::PartOpen);
+        let of_client = net.records.iter().filter(|record| record.from == CLIENT).skip(1);
+        let cookies: Vec<bool> = of_client
+            .map(|record| {
+                let view = View::new_checked(&record.bytes).unwrap();
+                view.options().any(|option| option == DccpOption::InitCookie(&[7; 253]))
+            })
+            .collect();
+        assert!(!cookies.is_empty() && cookies.iter().all(|cookie| *cookie), "{ccid:?}: {cookies:?}");
+        assert!(net.records.iter().all(|record| record.bytes.len() <= 1_472));
+        net.run_until(at_ms(1_000));
+        assert_eq!((net.ends[CLIENT].state(), net.received(SERVER).len()), (State::Open, 4), "{ccid:?}");
+    }
+}
+
+/// RFC 4340 section 13.3: it counts from the packet with the timestamp, not from the one that is acknowledged.
+#[test]
+fn how_long_a_timestamp_was_held_is_no_part_of_the_round_trip() {
+    let mut net = Net::with(Ccid::TcpLike);
+    net.run_until(at_ms(300));
+    net.links[SERVER].loss = 1.0;
+    net.send(CLIENT, message(1));
+    net.run_until(at_ms(311));
+    let sent = net.records.iter().rfind(|record| record.from == CLIENT).expect("a message").repr;
+    let last = net.records.iter().rfind(|record| record.from == SERVER).expect("a packet").repr;
+    let (mut options, mut bytes) = (Vec::new(), Vec::new());
+    DccpOption::TimestampEcho { echo: 5, elapsed: 1_500 }.emit(&mut options);
+    let packet = Packet::Ack { ack: sent.sequence };
+    Repr { sequence: last.sequence.next(), packet, ..last }.emit(&options, &[], &mut bytes);
+    net.run_until(at_ms(320));
+    net.deliver(CLIENT, 0, &bytes, false);
+    assert_eq!(net.ends[CLIENT].rtt(), Some(ms(20)));
+}
+
 /// RFC 4340 sections 8.1.1 and 8.1.5.
 #[test]
 fn every_lost_packet_of_the_handshake_is_repeated() {

@@ -1,6 +1,6 @@
 //! Messages over paths that lose, mark and hold back.
 
-use taut_core::{Duration, Event, Message, Priority, Reliability, Time};
+use taut_core::{Duration, Event, Message, Priority, Reliability, Time, Transport};
 use taut_transport::dccp::{Ccid, DccpStats};
 
 use super::harness::{CLIENT, Net, SERVER, at_ms, ms};
@@ -183,6 +183,76 @@ fn silence_of_the_path_is_survived() {
         assert!(back < at_ms(11_000), "{back}");
         assert!(full > 7_900, "{ccid:?}: {full} of the last eight seconds");
     }
+}
+
+/// While nothing is heard, one packet in 100 ms leaves for a stop, however long the profile would wait. A session says a stop again as often.
+#[test]
+fn a_stop_pressed_in_a_long_silence_is_there_soon_after_the_path_is_back() {
+    let (cut, back) = (at_ms(5_000), at_ms(18_050));
+    for ccid in [Ccid::TcpLike, Ccid::Tfrc] {
+        for (ways, pressed) in [([1.0, 1.0], 6_000), ([1.0, 1.0], 17_990), ([1.0, 0.0], 12_000)] {
+            let mut net = Net::with(ccid);
+            net.samples(CLIENT, at_ms(500), ms(1), 30_000);
+            net.samples(SERVER, at_ms(500), ms(1), 30_000);
+            net.run_until(cut);
+            net.links.iter_mut().zip(ways).for_each(|(link, loss)| link.loss = loss);
+            let mut copy = at_ms(pressed);
+            let arrived = loop {
+                net.run_until(copy.min(back));
+                if net.now == back {
+                    net.links.iter_mut().for_each(|link| link.loss = 0.0);
+                }
+                net.run_until(copy);
+                let data = b"stop".to_vec();
+                net.send(CLIENT, Message { data, priority: Priority(0), ..Message::default() });
+                copy += ms(100);
+                if let Some((at, ..)) = net.received(SERVER).iter().find(|(_, _, data)| *data == b"stop") {
+                    break *at;
+                }
+                assert!(copy < back + ms(20_000), "{ccid:?}: it never comes");
+            };
+            let late = arrived.saturating_since(back);
+            println!("{ccid:?} {ways:?} {pressed}: {late}");
+            assert!(late <= ms(10 + 110), "{ccid:?} {ways:?}, pressed at {pressed} ms: {late}");
+            // By then TFRC allows less than a packet a second.
+            let from = at_ms(pressed.max(10_000));
+            let mut sent: Vec<Time> =
+                net.records.iter().filter(|record| record.from == CLIENT).map(|r| r.at).collect();
+            sent.retain(|at| (from..back).contains(at));
+            let silence = (back - from).as_nanos();
+            let most = silence / ms(100).as_nanos() + silence / ms(1_000).as_nanos() + 2;
+            if ways[1] > 0.0 {
+                assert!(sent.len() as u64 <= most, "{ccid:?}: {} packets, {most} expected", sent.len());
+            }
+        }
+    }
+}
+
+/// Nothing that is not urgent has a timer of its own, and a path that is heard of has no need of it.
+#[test]
+fn nothing_leaves_ahead_of_the_profile_for_samples_or_while_something_is_heard() {
+    for ccid in [Ccid::TcpLike, Ccid::Tfrc] {
+        let mut net = Net::with(ccid);
+        net.samples(CLIENT, at_ms(500), ms(1), 20_000);
+        net.run_until(at_ms(5_000));
+        net.links.iter_mut().for_each(|link| link.loss = 1.0);
+        net.run_until(at_ms(12_000));
+        let before = net.records.len();
+        net.run_until(at_ms(18_000));
+        let sent = net.records.len() - before;
+        assert!(sent <= 6, "{ccid:?}: {sent} packets in six seconds");
+        assert!(net.ends[CLIENT].poll_timeout().is_some_and(|deadline| deadline.why != "emergency"));
+    }
+}
+
+/// RFC 4342 section 8.1: the counters go nine steps from one packet to the next, and every one is answered.
+#[test]
+fn a_slow_flow_is_answered_and_its_rate_not_halved() {
+    let mut net = Net::with(Ccid::Tfrc);
+    net.samples(CLIENT, at_ms(500), ms(100), 200);
+    net.run_until(at_ms(21_000));
+    let stats = net.ends[CLIENT].stats();
+    assert_eq!((net.samples_received(SERVER).len(), stats.timeouts), (200, 0), "{stats:?}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use taut_core::{DropCause, Event, Message, Priority, Transport};
 use taut_transport::dccp::{Ccid, DccpConfig, State};
-use taut_wire::dccp::{Packet, Repr, Seq};
+use taut_wire::dccp::{DccpOption, Negotiation, Packet, Repr, Seq, feature};
 
 use super::harness::{CLIENT, Net, SERVER, at_ms, config, message, ms};
 
@@ -20,6 +20,51 @@ fn forged(header: Repr) -> Vec<u8> {
     let mut bytes = Vec::new();
     header.emit(&[], &[0, 0, 0, 0, 9], &mut bytes);
     bytes
+}
+
+/// What arrives is recorded by number, and a peer may choose its numbers far apart: by a window of 2⁴⁵ that it announced …
+#[test]
+fn a_jump_within_a_window_that_the_peer_chose_is_survived() {
+    let mut net = Net::new(1, DccpConfig::new(), DccpConfig::new());
+    net.links[SERVER].loss = 1.0;
+    let window = (1_u64 << 45).to_be_bytes();
+    let mut options = Vec::new();
+    for (negotiation, feature, value) in [
+        (Negotiation::ChangeL, feature::CCID, &[3][..]),
+        (Negotiation::ChangeR, feature::CCID, &[3]),
+        (Negotiation::ChangeL, feature::SEQUENCE_WINDOW, &window[2..]),
+    ] {
+        DccpOption::Feature { negotiation, feature, value }.emit(&mut options);
+    }
+    let from_client = |sequence, packet, options: &[u8], data: &[u8]| {
+        let ports = Repr { source_port: 6511, destination_port: 6511, ..Repr::default() };
+        let mut bytes = Vec::new();
+        Repr { sequence: Seq::new(sequence), packet, ..ports }.emit(options, data, &mut bytes);
+        bytes
+    };
+    let service = u32::from_be_bytes(*b"taut");
+    net.deliver(SERVER, 0, &from_client(1, Packet::Request { service }, &options, &[]), false);
+    let ack = net.records.last().expect("a response").repr.sequence;
+    net.deliver(SERVER, 0, &from_client(2, Packet::Ack { ack }, &[], &[]), false);
+    assert_eq!((net.ends[SERVER].state(), net.ends[SERVER].stats().ccid), (State::Open, Some(Ccid::Tfrc)));
+    let jump = from_client(2 + (1 << 44), Packet::DataAck { ack }, &[], &[0, 0, 0, 0, 9]);
+    net.deliver(SERVER, 0, &jump, false);
+    assert_eq!((net.ends[SERVER].state(), net.received(SERVER).len()), (State::Open, 1));
+}
+
+/// … or by a Sync after a silence, which no window holds.
+#[test]
+fn a_jump_of_a_sync_after_a_silence_is_survived() {
+    let (mut net, last) = open(Ccid::Tfrc);
+    net.run_until(at_ms(5_000));
+    let ack = net.records.iter().rfind(|record| record.from == SERVER).expect("a packet").repr.sequence;
+    let sequence = last.sequence.plus(1 << 40);
+    let mut bytes = Vec::new();
+    Repr { sequence, packet: Packet::Sync { ack }, ..last }.emit(&[], &[], &mut bytes);
+    net.deliver(SERVER, 0, &bytes, false);
+    let answer = Packet::SyncAck { ack: sequence };
+    assert!(net.records.iter().any(|record| record.repr.packet == answer), "it was taken for valid");
+    assert_eq!(net.ends[SERVER].state(), State::Open);
 }
 
 /// RFC 4340 section 7.5.5.

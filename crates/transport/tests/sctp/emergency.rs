@@ -1,10 +1,10 @@
 //! Stops over a path that carried nothing for longer than the retransmission timer.
 
-use taut_core::{Duration, Message, Priority, Reliability, StreamId};
+use taut_core::{Bytes, Duration, Message, Priority, Reliability, SendError, StreamId};
 use taut_transport::sctp::{Sctp, SctpConfig};
 
 use crate::net::{MS, Net, ms};
-use crate::{command, offer, pair, sample, stamped};
+use crate::{command, connected, offer, pair, sample, stamped};
 
 /// How a session sends copies of a stop once it has sent a few.
 const COPIES_APART: Duration = MS.saturating_mul(100);
@@ -211,4 +211,54 @@ fn few_packets_leave_ahead_of_the_window_and_none_while_something_is_heard() {
     }
     let repeated = net.ends[0].stats().retransmitted_packets;
     assert!((300..520).contains(&repeated), "{repeated} in ten seconds");
+}
+
+/// What stops a robot has room of its own, a tenth of the buffer, and no more.
+#[test]
+fn a_stop_is_taken_when_the_buffer_is_full_of_what_must_arrive() {
+    let mut net = connected(SctpConfig::new());
+    net.ways.iter_mut().for_each(|way| way.cut = true);
+    let state = Message { priority: Priority(2), ..command(&net, 2, 71) };
+    while offer(&mut net, 0, state.clone()).is_ok() {}
+    let reliable = |net: &Net<Sctp>| Message { reliability: Reliability::Reliable, ..stop(net) };
+    let mut taken = 0;
+    let refused = loop {
+        let message = reliable(&net);
+        match offer(&mut net, 0, message) {
+            Ok(()) => taken += 1,
+            Err(refused) => break refused,
+        }
+    };
+    assert_eq!(refused, SendError::BufferFull(Bytes::new(262_144)));
+    assert!((26_214 / 124..=26_214 / 124 + 20).contains(&taken), "{taken}");
+    assert!(offer(&mut net, 0, state).is_err());
+    net.ways.iter_mut().for_each(|way| way.cut = false);
+    net.run_for(MS * 20_000);
+    assert_eq!(net.received(1).filter(|(_, data)| data.len() == STOP).count(), taken);
+}
+
+#[test]
+fn a_stop_overtakes_the_small_messages_that_were_given_to_sctp_and_did_not_leave() {
+    let mut net = connected(SctpConfig::new());
+    for _ in 0..2_000 {
+        let message = command(&net, 1, 40);
+        offer(&mut net, 0, message).unwrap();
+    }
+    let left: usize =
+        net.sent.iter().filter(|(_, from, ..)| *from == 0).map(|(.., packet)| messages(packet)).sum();
+    let message = stop(&net);
+    offer(&mut net, 0, message).unwrap();
+    net.run_for(MS * 2_000);
+    let position = net.received(1).position(|(_, data)| data.len() == STOP);
+    assert_eq!((position, net.received(1).count()), (Some(left), 2_001));
+}
+
+/// I-DATA chunks of a packet.
+fn messages(packet: &[u8]) -> usize {
+    let (mut at, mut count) = (12, 0);
+    while at + 4 <= packet.len() {
+        count += usize::from(packet[at] == 64);
+        at += usize::from(u16::from_be_bytes([packet[at + 2], packet[at + 3]])).next_multiple_of(4).max(4);
+    }
+    count
 }

@@ -2,7 +2,7 @@ use taut_core::{Datagram, DropCause, Ecn, Event, Message, PathId, Seed, Transpor
 use taut_transport::entropy::Entropy;
 use taut_transport::sctp::{Sctp, SctpConfig};
 
-use crate::net::MS;
+use crate::net::{MS, Net};
 use crate::{command, connected, offer, pair, sample};
 
 #[test]
@@ -108,10 +108,8 @@ fn crc32c(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(!0, |crc, byte| (0..8).fold(crc ^ u32::from(*byte), |crc, _| step(crc)))
 }
 
-/// A client that lost its memory begins anew while the server still holds the acknowledgement of what came before.
-#[test]
-fn nothing_of_the_association_before_follows_a_restart() {
-    let mut net = connected(SctpConfig::new());
+/// A client that lost its memory says hello to the server: its INIT is answered; what is left is its COOKIE ECHO.
+fn begun_anew(net: &mut Net<Sctp>) -> (Vec<u8>, Vec<u8>) {
     let mut another = Sctp::client(SctpConfig::new(), Entropy::seeded(Seed::new(55), "client"));
     let packet_of = |another: &mut Sctp, now| {
         let mut packet = Vec::new();
@@ -123,7 +121,14 @@ fn nothing_of_the_association_before_follows_a_restart() {
     let answer = net.sent.last().unwrap().3.clone();
     let input = Datagram { path: PathId(0), ecn: Ecn::NotCapable, data: &answer, padding: 0 };
     another.handle_input(net.now, input);
-    let cookie = packet_of(&mut another, net.now);
+    (answer, packet_of(&mut another, net.now))
+}
+
+/// The server still holds the acknowledgement of what came before.
+#[test]
+fn nothing_of_the_association_before_follows_a_restart() {
+    let mut net = connected(SctpConfig::new());
+    let (answer, cookie) = begun_anew(&mut net);
     // The second is acknowledged at once, but for what waits for a message.
     for _ in 0..2 {
         let message = command(&net, 1, 75);
@@ -138,4 +143,66 @@ fn nothing_of_the_association_before_follows_a_restart() {
     let sent = net.sent[before..].iter().filter(|(_, from, ..)| *from == 1);
     let tags: Vec<&[u8]> = sent.map(|(.., packet)| &packet[4..8]).collect();
     assert!(!tags.is_empty() && tags.iter().all(|now| *now != tag), "{tags:?}, {tag:?}");
+}
+
+#[test]
+fn what_was_under_way_when_the_peer_began_anew_is_told_as_abandoned_and_the_beginning_once() {
+    let mut net = connected(SctpConfig::new());
+    let (_, cookie) = begun_anew(&mut net);
+    net.ways[1].cut = true;
+    for tag in 1..=3 {
+        let message = Message { tag, ..command(&net, 1, 75) };
+        offer(&mut net, 1, message).unwrap();
+    }
+    net.deliver(1, PathId(0), &cookie);
+    let abandoned = |tag| net.count(1, &Event::Dropped { tag, cause: DropCause::Abandoned });
+    assert_eq!([1, 2, 3].map(abandoned), [1, 1, 1]);
+    assert_eq!(net.count(1, &Event::Connected), 2);
+    net.ends[1].close(net.now);
+    net.run_for(MS * 5_000);
+    assert_eq!(net.ends[1].stats().abandoned, 3, "nothing is told again");
+}
+
+/// What a timer makes leave goes to the peer, whoever sent something in that moment.
+#[test]
+fn nothing_is_repeated_to_whoever_sends_garbage() {
+    let mut net = connected(SctpConfig::new());
+    net.ways.iter_mut().for_each(|way| way.cut = true);
+    for _ in 0..50 {
+        let message = command(&net, 1, 500);
+        offer(&mut net, 0, message).unwrap();
+    }
+    let (begun, end) = (net.sent.len(), net.now + MS * 20_000);
+    while let Some(deadline) = net.ends[0].poll_timeout().filter(|deadline| deadline.at < end) {
+        net.now = deadline.at.max(net.now);
+        net.deliver(0, PathId(7), b"garbage");
+        net.ends[0].handle_timeout(net.now);
+        net.drain(0);
+    }
+    let sent = &net.sent[begun..];
+    assert!(sent.len() > 5 && sent.iter().all(|(_, _, path, _)| *path == PathId(0)), "{}", sent.len());
+}
+
+/// RFC 9260 section 8.5.1 lets a COOKIE ECHO come with any tag, and nothing behind it.
+#[test]
+fn what_a_stranger_says_behind_a_cookie_of_its_own_is_not_obeyed() {
+    let mut net = connected(SctpConfig::new());
+    let goodbyes: [&[u8]; 3] = [&[7, 0, 0, 8, 0, 0, 0, 0], &[192, 0, 0, 8, 0, 0, 0, 0], &[8, 0, 0, 4]];
+    for goodbye in goodbyes {
+        let mut packet = vec![0x13, 0x88, 0x13, 0x88, 1, 2, 3, 4, 0, 0, 0, 0, 10, 0, 0, 8, 1, 2, 3, 4];
+        packet.extend_from_slice(goodbye);
+        let sum = crc32c(&packet);
+        packet[8..12].copy_from_slice(&sum.to_le_bytes());
+        for end in [0, 1] {
+            net.deliver(end, PathId(3), &packet);
+        }
+    }
+    net.run_for(MS * 1_000);
+    assert_eq!([net.count(0, &Event::Closed), net.count(1, &Event::Closed)], [0, 0]);
+    for end in [0, 1] {
+        let message = command(&net, 1, 50);
+        offer(&mut net, end, message).unwrap();
+    }
+    net.run_for(MS * 100);
+    assert_eq!([net.received(0).count(), net.received(1).count()], [1, 1]);
 }

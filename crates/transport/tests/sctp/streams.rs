@@ -378,6 +378,45 @@ fn both_close_when_one_says_goodbye_and_what_is_reliable_still_arrives() {
     assert_eq!(net.ends[0].poll_timeout(), None);
 }
 
+/// After a timeout nothing is in flight for a moment, and all of it is still to be said again.
+#[test]
+fn a_goodbye_waits_until_what_is_reliable_has_arrived() {
+    for closes in [0, 1_200, 1_500] {
+        let mut net = connected(SctpConfig::new());
+        net.ways.iter_mut().for_each(|way| way.cut = true);
+        for _ in 0..100 {
+            let message = command(&net, 1, 900);
+            offer(&mut net, 0, message).unwrap();
+        }
+        net.run_for(MS * closes);
+        net.ends[0].close(net.now);
+        net.drain(0);
+        net.run_for(MS * (1_500 - closes));
+        net.ways.iter_mut().for_each(|way| way.cut = false);
+        net.run_for(MS * 10_000);
+        assert_eq!(net.received(1).count(), 100, "closed after {closes} ms");
+        assert_eq!([net.count(0, &Event::Closed), net.count(1, &Event::Closed)], [1, 1]);
+    }
+}
+
+/// RFC 9260 sections 8.4 and 9.2: who is gone answers the last question once more.
+#[test]
+fn the_last_packet_of_a_goodbye_may_be_lost() {
+    let mut net = connected(SctpConfig::new());
+    net.ways[0].filter = |packet| packet.get(12) == Some(&14);
+    net.ends[0].close(net.now);
+    net.drain(0);
+    net.run_for(MS * 100);
+    assert_eq!([net.count(0, &Event::Closed), net.count(1, &Event::Closed)], [1, 0]);
+    let message = Message { tag: 9, ..command(&net, 1, 75) };
+    offer(&mut net, 1, message).unwrap();
+    assert_eq!(net.count(1, &Event::Dropped { tag: 9, cause: DropCause::Abandoned }), 1);
+    net.ways[0].filter = |_| false;
+    net.run_for(MS * 3_000);
+    assert_eq!(net.count(1, &Event::Closed), 1);
+    assert_eq!(net.ends[0].poll_timeout(), None);
+}
+
 #[test]
 fn a_peer_that_is_gone_ends_it_and_what_it_kept_is_accounted_for() {
     let mut net = connected(SctpConfig::new());

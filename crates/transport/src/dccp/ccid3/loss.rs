@@ -10,6 +10,9 @@ use super::equation::{INTERVALS, loss_event_rate, mean_interval};
 
 /// Packets that must arrive after a hole before it is a loss.
 const NDUPACK: usize = 3;
+/// Packets that may be undecided at a time: the widest Sequence Window that an end may be configured to. A peer may announce one of 2⁴⁶, and a
+/// Sync after a silence is held to none.
+const MAX_UNDECIDED: usize = 65_536;
 
 /// A packet that arrived.
 #[derive(Clone, Copy, Debug)]
@@ -82,17 +85,27 @@ impl LossHistory {
             self.reordering.mistaken();
             return false;
         };
+        let (index, mut found) =
+            if index < MAX_UNDECIDED { (index, false) } else { (0, self.jump(seq, rate)) };
         if self.undecided.len() <= index {
             self.undecided.resize(index + 1, None);
         } else {
             self.reordering.overtaken();
         }
         self.undecided[index] = Some(packet);
-        let found = self.decide(packet.at, rate);
+        found |= self.decide(packet.at, rate);
         if found {
             self.reordering.reduced();
         }
         found
+    }
+
+    /// Goes on right before `seq`, too far away for everything between to be looked at: one loss. True when that is a new event.
+    fn jump(&mut self, seq: Seq, rate: f64) -> bool {
+        self.undecided.clear();
+        self.last = seq.minus(1);
+        self.open.data += 1;
+        self.lose(self.last, rate)
     }
 
     /// Moves everything into intervals that has three arrivals after it, the first of them as long ago as [`Reordering`]
@@ -282,6 +295,19 @@ mod tests {
         // Marked packets without data are no losses.
         let ack = Arrived { data: false, ..marked };
         (65..100).for_each(|seq| assert!(!history.record(Seq::new(seq), ack, 10.0)));
+    }
+
+    #[test]
+    fn a_jump_beyond_every_window_is_one_loss_and_takes_no_memory() {
+        for far in [65_536, 1 << 40, 1 << 46] {
+            let mut history = history();
+            run(&mut history, 0..30, &[28]);
+            assert!(history.record(Seq::new(far + 30), data(12), 10.0));
+            assert!(history.undecided.capacity() < 1_000);
+            assert_eq!(run(&mut history, far + 31..far + 60, &[]), Vec::<u64>::new());
+            let (skip, intervals) = reported(&history);
+            assert_eq!((skip, intervals[0], intervals.len()), (0, (30, 1, 31), 2));
+        }
     }
 
     #[test]

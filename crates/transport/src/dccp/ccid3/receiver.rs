@@ -32,7 +32,8 @@ pub(crate) struct Ccid3Receiver {
     arrivals: VecDeque<(Time, u64)>,
     /// The greatest receive rate so far, in packets per second.
     best: f64,
-    reported: Option<(Time, u8)>,
+    /// When the last report went, and the steps of the window counter by then.
+    reported: Option<(Time, u64)>,
     due: bool,
     scratch: Vec<u8>,
 }
@@ -42,7 +43,7 @@ impl Ccid3Receiver {
     pub(crate) fn new(first: Seq, rtt: Option<Duration>) -> Self {
         Self {
             losses: LossHistory::new(first),
-            clock: WindowClock { seen: VecDeque::new(), rtt },
+            clock: WindowClock { newest: None, seen: VecDeque::new(), rtt },
             arrivals: VecDeque::new(),
             best: 0.0,
             reported: None,
@@ -61,15 +62,16 @@ impl Ccid3Receiver {
             ndp: packet.ndp,
         };
         if let Some(bytes) = packet.bytes {
-            self.clock.tick(now, packet.counter);
+            self.clock.tick(now, packet.seq, packet.counter);
             self.arrivals.push_back((now, bytes as u64));
             if self.arrivals.len() > MAX_ARRIVALS {
                 self.arrivals.pop_front();
             }
             // RFC 4342 section 10.3: the first one, and then once four quarters of a round trip have passed.
-            self.due |= self.reported.is_none_or(|(_, last)| {
-                let ahead = packet.counter.wrapping_sub(last) & 0x0f;
-                (4..12).contains(&ahead)
+            // Of a flow slower than that the counters may have gone around a whole circle.
+            let slow = self.clock.rtt.unwrap_or(Duration::MAX).saturating_mul(2);
+            self.due |= self.reported.is_none_or(|(at, steps)| {
+                self.clock.steps() >= steps + 4 || now.saturating_since(at) >= slow
             });
         }
         let rate = self.best.max(self.rate(now).1) * self.clock.rtt.map_or(0.0, Duration::as_secs_f64);
@@ -108,7 +110,7 @@ impl Ccid3Receiver {
             let inverse = if rate > 0.0 { libm::ceil(1.0 / rate) as u32 } else { u32::MAX };
             DccpOption::LossEventRate(inverse).emit(options);
         }
-        self.reported = Some((now, self.clock.newest()));
+        self.reported = Some((now, self.clock.steps()));
         self.due = false;
         let forget = now - self.clock.rtt.unwrap_or(Duration::ZERO);
         while self.arrivals.front().is_some_and(|(at, _)| *at < forget) {
@@ -132,36 +134,44 @@ impl Ccid3Receiver {
 }
 
 /// The round trip as the window counters tell it (RFC 4342 section 8.1): four steps are one.
+///
+/// A packet goes five steps at most beyond the one before it, and four beyond what was acknowledged, so that a slow flow takes nine for each
+/// packet: which of two is the later one only their sequence numbers tell.
 #[derive(Clone, Debug)]
 struct WindowClock {
-    /// The last counters with the arrival of their first packet, the newest last.
-    seen: VecDeque<(u8, Time)>,
+    /// The newest data packet, and its counter.
+    newest: Option<(Seq, u8)>,
+    /// Steps since the first packet, with the arrival of the first one there; the newest last.
+    seen: VecDeque<(u64, Time)>,
     rtt: Option<Duration>,
 }
 
 impl WindowClock {
-    fn tick(&mut self, now: Time, counter: u8) {
-        let ahead = self.seen.back().map(|(last, _)| counter.wrapping_sub(*last) & 0x0f);
-        // Half the circle and more is a late packet.
-        if ahead.is_some_and(|ahead| ahead == 0 || ahead >= 8) {
+    fn tick(&mut self, now: Time, seq: Seq, counter: u8) {
+        if self.newest.is_some_and(|(newest, _)| !seq.is_after(newest)) {
             return;
         }
-        self.seen.push_back((counter, now));
+        let last = self.newest.replace((seq, counter));
+        let ahead = last.map_or(0, |(_, last)| counter.wrapping_sub(last) & 0x0f);
+        if last.is_some() && ahead == 0 {
+            return;
+        }
+        let at_step = self.steps() + u64::from(ahead);
+        self.seen.push_back((at_step, now));
         if self.seen.len() > 5 {
             self.seen.pop_front();
         }
-        let steps =
-            |(first, at): &(u8, Time)| (counter.wrapping_sub(*first) & 0x0f, now.saturating_since(*at));
+        let steps = |(first, at): &(u64, Time)| (at_step - first, now.saturating_since(*at));
         // Four steps tell most; five and more may have skipped some.
         let best = self.seen.iter().map(steps).filter(|(n, _)| (2..=4).contains(n)).max_by_key(|(n, _)| *n);
         if let Some((n, time)) = best {
-            let sample = time * 4 / u64::from(n);
+            let sample = time * 4 / n;
             self.rtt = Some(self.rtt.map_or(sample, |rtt| (rtt * 7 + sample) / 8));
         }
     }
 
-    fn newest(&self) -> u8 {
-        self.seen.back().map_or(0, |(counter, _)| *counter)
+    fn steps(&self) -> u64 {
+        self.seen.back().map_or(0, |(steps, _)| *steps)
     }
 }
 
@@ -208,6 +218,25 @@ mod tests {
         let expected = [(0, 0), (20, 100_000), (40, 100_000), (60, 100_000), (80, 100_000)];
         assert!(reports.iter().map(|(t, rate, _)| (*t, *rate)).eq(expected), "{reports:?}");
         assert_eq!(receiver.clock.rtt, Some(MS * 20));
+    }
+
+    /// A packet every 100 ms over a round trip of 20 ms: five steps for the time, four for what was acknowledged (RFC 4342 section 8.1).
+    #[test]
+    fn every_packet_of_a_slow_flow_is_reported_with_the_rate_since_the_last() {
+        let mut receiver = Ccid3Receiver::new(Seq::new(0), Some(MS * 20));
+        let mut rates = Vec::new();
+        for (n, counter) in [0, 9, 2, 11, 4].into_iter().enumerate() {
+            let (seq, now) = (Seq::new(n as u64), at(100 * n as u64));
+            receiver.on_packet(now, DataPacket { seq, counter, marked: false, bytes: Some(100), ndp: 0 });
+            assert!(receiver.is_due(), "{counter}");
+            let mut options = Vec::new();
+            receiver.report(now, Duration::ZERO, false, &mut options);
+            rates.extend(Options::new(&options).filter_map(|option| match option {
+                DccpOption::ReceiveRate(rate) => Some(rate),
+                _ => None,
+            }));
+        }
+        assert_eq!((rates, receiver.clock.rtt), (vec![0, 1_000, 1_000, 1_000, 1_000], Some(MS * 20)));
     }
 
     /// RFC 5348 section 6.3.1: 20 packets arrived in a round trip, and the first interval allows as many: f(p) = 0.05.

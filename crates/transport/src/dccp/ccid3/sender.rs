@@ -2,7 +2,7 @@
 //!
 //! RFC 5348 section 4.5, which damps oscillations by following the root of the round trip, is left out.
 
-use taut_core::{Duration, Time};
+use taut_core::{Duration, RttEstimator, Time};
 use taut_wire::dccp::LossIntervals;
 
 use super::equation::{INTERVALS, mean_interval, throughput};
@@ -29,9 +29,10 @@ pub(crate) struct Ccid3 {
     tld: Time,
     x_recv_set: Vec<(Time, f64)>,
     fed_back: bool,
+    /// Does not run while there is nothing to hear of.
     nofeedback: Option<Time>,
-    /// Nothing was sent since the timer was set.
-    idle: bool,
+    /// When the first packet went since the timer was set; `None` while it is idle.
+    first: Option<Time>,
     /// Nominal time of the last packet.
     nominal: Option<Time>,
     not_limited: [Time; 2],
@@ -80,7 +81,7 @@ impl Ccid3 {
             x_recv_set: vec![(now, f64::INFINITY)],
             fed_back: false,
             nofeedback: None,
-            idle: true,
+            first: None,
             nominal: None,
             not_limited: [Time::ZERO; 2],
             t_new: Time::ZERO,
@@ -139,16 +140,21 @@ impl Ccid3 {
     pub(crate) fn on_sent(&mut self, now: Time, bytes: usize) {
         // Unused permissions of one round trip at most are kept (section 4.6).
         let credit = now - Duration::from_secs_f64(self.r.unwrap_or(0.0));
-        self.nominal = Some(if self.nominal.is_none() { now } else { self.next_send().max(credit) });
-        if self.nofeedback.is_none() {
+        if self.nominal.is_none() {
             self.s = bytes.max(1) as f64;
             self.x = self.initial_rate().unwrap_or(self.s);
             self.nofeedback = Some(now + FIRST_TIMEOUT);
         }
+        let resumes = self.nofeedback.is_none();
+        if resumes {
+            self.restart_timer(now);
+        }
+        self.nominal = Some(if self.nominal.is_none() { now } else { self.next_send().max(credit) });
         self.s += (bytes as f64 - self.s) / 16.0;
-        self.idle = false;
-        // Section 8.2.1: everything that was allowed has been sent, so the sender is not limited by its data.
-        if self.next_send() > now {
+        self.first.get_or_insert(now);
+        // Section 8.2.1: everything that was allowed has been sent, so the sender is not limited by its data; but of the first packet
+        // after idleness, what is reported covers that as well.
+        if self.next_send() > now && !resumes {
             if self.not_limited[0] <= self.t_new {
                 self.not_limited[0] = now;
             } else if self.not_limited[1] <= self.t_next {
@@ -164,8 +170,8 @@ impl Ccid3 {
 
     /// Section 4.3.
     pub(crate) fn on_feedback(&mut self, now: Time, feedback: Feedback) {
-        let held = now.saturating_since(feedback.sent).saturating_sub(feedback.elapsed);
-        let sample = held.as_secs_f64().max(1e-6);
+        let sample = RttEstimator::without_hold(now.saturating_since(feedback.sent), feedback.elapsed);
+        let sample = sample.as_secs_f64().max(1e-6);
         let first = !std::mem::replace(&mut self.fed_back, true);
         let r = self.r.filter(|_| !first).map_or(sample, |r| Q * r + (1.0 - Q) * sample);
         self.r = Some(r);
@@ -250,7 +256,7 @@ impl Ccid3 {
     fn restart_timer(&mut self, now: Time) {
         let r = self.r.unwrap_or(FIRST_TIMEOUT.as_secs_f64() / 4.0);
         self.nofeedback = Some(now + Duration::from_secs_f64((4.0 * r).max(2.0 * self.s / self.x)));
-        self.idle = true;
+        self.first = None;
     }
 
     /// RFC 4342 section 8.1: what goes after an acknowledgement is a round trip later than what it acknowledges.
@@ -271,14 +277,22 @@ impl Ccid3 {
         if self.nofeedback.is_none_or(|timer| timer > now) {
             return;
         }
-        self.timeouts += u64::from(!self.idle);
+        // What went less than a round trip ago is not unheard of.
+        let answer = self.first.map(|first| first + Duration::from_secs_f64(2.0 * self.r.unwrap_or(0.0)));
+        if answer.is_some_and(|answer| answer > now) {
+            self.nofeedback = answer;
+            return;
+        }
+        self.timeouts += u64::from(self.first.is_some());
         let x_recv = self.greatest_receive_rate();
         let recover = self.initial_rate();
         let least = self.s / MAX_BACKOFF;
         let recovered = recover
             .is_some_and(|recover| if self.p > 0.0 { x_recv < recover } else { self.x < 2.0 * recover });
-        if self.idle && (recovered || recover.is_none()) {
+        if self.first.is_none() && (recovered || recover.is_none()) {
             // Idleness does not take away what a new connection would be given.
+            self.nofeedback = None;
+            return;
         } else if self.p == 0.0 {
             self.x = (self.x / 2.0).max(least);
         } else {
@@ -302,6 +316,10 @@ mod tests {
         Time::ZERO + MS * ms
     }
 
+    fn ccid(s: usize, rtt: Option<Duration>) -> Ccid3 {
+        Ccid3::new(at(0), s, rtt)
+    }
+
     fn feedback(sent: Time, x_recv: f64, p: f64) -> Feedback {
         Feedback { sent, counter: None, elapsed: Duration::ZERO, x_recv, p, new_loss: false }
     }
@@ -313,11 +331,11 @@ mod tests {
     /// RFC 5348 section 4.2: min(4 s, max(2 s, 4380)) bytes in a round trip of 100 ms; one packet a second without one.
     #[test]
     fn the_initial_rate_is_a_window_in_a_round_trip() {
-        let initial = |s| Ccid3::new(at(0), s, Some(MS * 100)).rate();
+        let initial = |s| ccid(s, Some(MS * 100)).rate();
         assert!(close(initial(100), 4_000.0));
         assert!(close(initial(1_400), 43_800.0));
         assert!(close(initial(4_000), 80_000.0));
-        assert!(close(Ccid3::new(at(0), 100, None).rate(), 100.0));
+        assert!(close(ccid(100, None).rate(), 100.0));
     }
 
     /// Sends as fast as is allowed from `from` until `to`; when the last one went.
@@ -336,7 +354,7 @@ mod tests {
     /// RFC 5348 section 4.3: doubled for each round trip, not beyond twice what arrives.
     #[test]
     fn slow_start_doubles_up_to_twice_the_receive_rate() {
-        let mut sender = Ccid3::new(at(0), 100, Some(MS * 100));
+        let mut sender = ccid(100, Some(MS * 100));
         let sent = greedy(&mut sender, at(0), at(0));
         sender.on_feedback(at(100), feedback(sent, 0.0, 0.0));
         assert!(close(sender.rate(), 4_000.0));
@@ -351,7 +369,7 @@ mod tests {
 
     #[test]
     fn with_loss_the_equation_and_the_receive_rate_decide() {
-        let mut sender = Ccid3::new(at(0), 100, Some(MS * 100));
+        let mut sender = ccid(100, Some(MS * 100));
         sender.on_sent(at(0), 100);
         sender.on_feedback(at(100), feedback(at(0), 0.0, 0.0));
         let sent = greedy(&mut sender, at(100), at(110));
@@ -368,7 +386,7 @@ mod tests {
     /// RFC 5348 section 4.3: a sender that had less to send than it was allowed keeps its greatest receive rate.
     #[test]
     fn a_sender_limited_by_its_data_keeps_its_rate() {
-        let mut sender = Ccid3::new(at(0), 100, Some(MS * 10));
+        let mut sender = ccid(100, Some(MS * 10));
         let limits: Vec<f64> = (1..40)
             .map(|n| {
                 sender.on_sent(at(n * 10 - 10), 100);
@@ -386,7 +404,7 @@ mod tests {
     /// RFC 5348 section 4.4.
     #[test]
     fn silence_halves_the_rate_and_idleness_does_not() {
-        let mut sender = Ccid3::new(at(0), 100, Some(MS * 100));
+        let mut sender = ccid(100, Some(MS * 100));
         sender.on_sent(at(0), 100);
         assert_eq!(sender.poll_timeout(), Some(at(2_000)));
         sender.on_feedback(at(100), feedback(at(0), 0.0, 0.0));
@@ -394,7 +412,9 @@ mod tests {
         sender.handle_timeout(at(500));
         assert!(close(sender.rate(), 4_000.0), "nothing was sent");
         sender.on_sent(at(600), 100);
-        sender.handle_timeout(at(900));
+        sender.handle_timeout(at(999));
+        assert!(close(sender.rate(), 4_000.0), "it counts from what was sent");
+        sender.handle_timeout(at(1_000));
         assert!(close(sender.rate(), 2_000.0));
         assert_eq!(sender.timeouts, 1);
         for _ in 0..200 {
@@ -405,10 +425,27 @@ mod tests {
         assert!(sender.rate() >= 100.0 / 64.0, "never less than a packet in 64 s");
     }
 
+    #[test]
+    fn an_idle_sender_over_a_short_path_wakes_up_seldom_whatever_its_peer_says() {
+        for elapsed in [Duration::ZERO, Duration::from_micros(50), MS * 9] {
+            let mut sender = ccid(100, Some(Duration::from_micros(50)));
+            sender.on_sent(at(0), 100);
+            let now = at(0) + Duration::from_micros(50);
+            sender.on_feedback(now, Feedback { elapsed, ..feedback(at(0), 0.0, 0.0) });
+            assert_eq!(sender.rtt(), Some(Duration::from_micros(50)), "held for {elapsed}");
+            let mut wakes = 0;
+            while let Some(due) = sender.poll_timeout().filter(|due| *due <= at(1_000)) {
+                sender.handle_timeout(due);
+                wakes += 1;
+                assert!(wakes <= 10, "held for {elapsed}");
+            }
+        }
+    }
+
     /// RFC 5348 section 4.6, t_ipi = s/X: 4000 B/s, 100 bytes: 25 ms; permissions of 100 ms are kept.
     #[test]
     fn packets_are_paced_and_unused_permissions_expire() {
-        let mut sender = Ccid3::new(at(0), 100, Some(MS * 100));
+        let mut sender = ccid(100, Some(MS * 100));
         sender.on_sent(at(0), 100);
         assert_eq!(sender.next_send(), at(25));
         assert!(!sender.may_send(at(24)) && sender.may_send(at(25)));
@@ -424,7 +461,7 @@ mod tests {
     /// RFC 4342 section 8.1: a step for each quarter of a round trip, five at most.
     #[test]
     fn the_window_counter_counts_quarters_of_a_round_trip() {
-        let mut sender = Ccid3::new(at(0), 100, Some(MS * 100));
+        let mut sender = ccid(100, Some(MS * 100));
         let counters = [0, 24, 25, 60, 1_000].map(|ms| sender.window_counter(at(ms)));
         assert_eq!(counters, [0, 0, 1, 2, 7]);
         sender.on_feedback(at(1_001), Feedback { counter: Some(7), ..feedback(at(900), 0.0, 0.0) });
