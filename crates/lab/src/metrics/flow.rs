@@ -109,8 +109,8 @@ impl QueueMetrics {
         }
         let seconds = now.saturating_since(self.since).as_secs_f64();
         self.area += self.bytes as f64 * seconds;
-        self.whole.record_weighted(now, self.bytes as f64, seconds);
-        self.close.record_weighted(now, self.bytes as f64, seconds, focus);
+        self.whole.record_held(self.since, now, self.bytes as f64);
+        self.close.record_held(self.since, now, self.bytes as f64, focus);
         (self.since, self.bytes) = (now, bytes);
         self.max = self.max.max(bytes);
     }
