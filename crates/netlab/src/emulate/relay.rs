@@ -366,6 +366,18 @@ mod tests {
         if let Err(error) = namespace.ip("address add fe80::7/64 dev lo nodad") {
             return println!("skipped: {error}");
         }
+        // The kernel takes packets for an address a little later than it has it.
+        let is_there = || {
+            let shown = namespace.ip("-6 address show dev lo").unwrap();
+            let routed = namespace.ip("-6 route show table local").unwrap();
+            !shown.contains("tentative") && routed.contains("fe80::7")
+        };
+        for _ in 0..200 {
+            if is_there() {
+                break;
+            }
+            std::thread::park_timeout(std::time::Duration::from_millis(10));
+        }
         assert_eq!(namespace.run(|| there_and_back("[fe80::7%1]:0", 0)).unwrap(), [0; 2]);
     }
 
