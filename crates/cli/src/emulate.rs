@@ -296,6 +296,7 @@ fn direction_json(stats: &DirectionStats) -> Value {
         "corrupted": stats.corrupted,
         "marked": stats.marked,
         "refused": stats.refused,
+        "errors": stats.errors,
         "malformed": stats.malformed,
         "overrun": stats.overrun,
         "queue": stats.queue.iter().cloned().collect::<std::collections::BTreeMap<String, u64>>(),

@@ -5,12 +5,12 @@ use std::fs;
 use std::net::Shutdown;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 use taut_core::Duration;
 use taut_lab::scenario::{Scenario, Variant};
-use taut_netlab::{Between, Guest};
+use taut_netlab::{Between, Guest, Scratch};
 
 use crate::host::OnSignal;
 use crate::real::can_run;
@@ -29,19 +29,21 @@ pub(crate) fn run(arguments: &Arguments, variants: &[(Variant, Scenario)]) -> En
         return Err(error.within(&arguments.scenario).to_string());
     }
     let guest = Guest::find(None).map_err(|error| error.to_string())?;
-    let shared = Shared::new()?;
+    // The guest writes to it.
+    let shared = Scratch::new(&std::env::temp_dir(), "taut-kernel").map_err(|error| error.to_string())?;
+    let shared = shared.path();
     let (told, stop) = UnixStream::pair().map_err(|error| error.to_string())?;
     let _signals = OnSignal::new(move || drop(told.shutdown(Shutdown::Both)))?;
-    guest.run_until(&script()?, &shared.0, PATIENCE, stop.as_fd()).map_err(|error| error.to_string())?;
-    let read = |name: &str| fs::read_to_string(shared.0.join(name)).unwrap_or_default();
+    guest.run_until(&script()?, shared, PATIENCE, stop.as_fd()).map_err(|error| error.to_string())?;
+    let read = |name: &str| fs::read_to_string(shared.join(name)).unwrap_or_default();
     eprint!("{}", read("error"));
     let said = read("said");
     print(&match &arguments.out {
         Some(out) => said.replace(REPORT, &out.display().to_string()),
         None => said.lines().filter(|line| !line.contains(REPORT)).map(|line| format!("{line}\n")).collect(),
     })?;
-    if let Some(out) = arguments.out.as_ref().filter(|_| shared.0.join("report").exists()) {
-        let copied = copy(&shared.0.join("report"), out);
+    if let Some(out) = arguments.out.as_ref().filter(|_| shared.join("report").exists()) {
+        let copied = copy(&shared.join("report"), out);
         copied.map_err(|error| format!("{}: {error}", out.display()))?;
     }
     Ok(ExitCode::from(read("ended").trim().parse().unwrap_or(u8::MAX)))
@@ -90,21 +92,4 @@ fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
         }
     }
     Ok(())
-}
-
-/// A folder that the guest writes to, and that goes with its value.
-struct Shared(PathBuf);
-
-impl Shared {
-    fn new() -> Result<Self, String> {
-        let path = std::env::temp_dir().join(format!("taut-kernel-{}", std::process::id()));
-        fs::create_dir(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-        Ok(Self(path))
-    }
-}
-
-impl Drop for Shared {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0); // It is in the folder for what may be removed.
-    }
 }

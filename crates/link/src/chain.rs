@@ -169,12 +169,12 @@ impl Link for Chain {
         if at == Time::MAX {
             return None;
         }
-        let first = self.elements.iter().find(|element| element.due() == at);
-        Some(Deadline::new(at, first.map_or("never", Element::why)))
+        let first = self.elements.iter().find(|element| element.due() == at).and_then(Element::stage);
+        Some(Deadline::new(at, first.map_or("never", Stage::why)))
     }
 
     fn visit_held(&self, visit: &mut dyn FnMut(&PacketMeta)) {
-        self.elements.iter().for_each(|element| element.visit_held(visit));
+        self.elements.iter().filter_map(Element::stage).for_each(|stage| stage.visit_held(visit));
         self.sink.out.iter().for_each(|packet| visit(&packet.meta));
     }
 
@@ -222,26 +222,14 @@ impl Element {
         }
     }
 
-    #[inline]
-    fn why(&self) -> &'static str {
+    /// As what holds packets, where speed does not matter.
+    fn stage(&self) -> Option<&dyn Stage> {
         match self {
-            Self::Delay(stage) => stage.why(),
-            Self::Bottleneck(stage) => stage.why(),
-            Self::Jitter(stage) => stage.why(),
-            Self::Recorded(stage) => stage.why(),
-            Self::Loss(_) | Self::Duplicate(_) | Self::Corrupt(_) | Self::Cut(_) | Self::FrameGate(_) => {
-                "never"
-            }
-        }
-    }
-
-    fn visit_held(&self, visit: &mut dyn FnMut(&PacketMeta)) {
-        match self {
-            Self::Delay(stage) => stage.visit_held(visit),
-            Self::Bottleneck(stage) => stage.visit_held(visit),
-            Self::Jitter(stage) => stage.visit_held(visit),
-            Self::Recorded(stage) => stage.visit_held(visit),
-            Self::Loss(_) | Self::Duplicate(_) | Self::Corrupt(_) | Self::Cut(_) | Self::FrameGate(_) => {}
+            Self::Delay(stage) => Some(stage),
+            Self::Bottleneck(stage) => Some(stage),
+            Self::Jitter(stage) => Some(stage),
+            Self::Recorded(stage) => Some(stage),
+            Self::Loss(_) | Self::Duplicate(_) | Self::Corrupt(_) | Self::Cut(_) | Self::FrameGate(_) => None,
         }
     }
 

@@ -173,7 +173,7 @@ impl RecordedConfig {
     }
 }
 
-/// Delays or drops each packet as the recording's row did that belongs to the moment at which it was sent. Packets may overtake each other.
+/// Delays or drops each packet as the recording's row did that belongs to the moment at which it enters. Packets may overtake each other.
 /// Rows begin at time zero, each lasts as long as the next; at the end they begin again.
 ///
 /// Draws one number for every packet.

@@ -55,6 +55,14 @@ pub(crate) trait Middle {
     /// # Errors
     /// When it could not go on before.
     fn stop(self: Box<Self>) -> Result<Vec<[Way; 2]>, RealError>;
+
+    /// The same until now, where packets are not [seen](Between::sees_packets) on their way.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    fn carried(&self) -> Result<Vec<[Way; 2]>, RealError> {
+        Ok(Vec::new())
+    }
 }
 
 impl Between {
@@ -77,7 +85,8 @@ impl Between {
         }
     }
 
-    /// Makes the namespaces and joins them. From now on the links' time runs. What the first path does with cross traffic goes to `cross`.
+    /// Makes the namespaces and joins them. From now on the links' time runs. What the paths do with packets goes to `books`, where it
+    /// is seen.
     ///
     /// # Errors
     /// When the process may not, or the scenario's links are not such as can be between two ends.
@@ -87,10 +96,10 @@ impl Between {
         seed: Seed,
         options: &Options,
         inputs: &mut Inputs,
-        cross: Option<&Books>,
+        books: &Books,
     ) -> Result<Joined, RealError> {
         match self {
-            Self::Emulator => emulator(scenario, seed, options, inputs, cross),
+            Self::Emulator => emulator(scenario, seed, options, inputs, books),
             Self::Netem => crate::netem::join(scenario),
         }
     }
@@ -125,7 +134,7 @@ impl Network {
     }
 }
 
-/// How the namespaces are called for `ip netns`: `PREFIX-PID-NUMBER`.
+/// How the namespaces are called for `ip netns`: `PREFIX-PID-START-NUMBER`.
 const PREFIX: &str = "taut-real";
 /// The emulator wakes up so long before a packet is due, and spins.
 const EARLY: Duration = Duration::from_micros(100);
@@ -135,7 +144,7 @@ fn emulator(
     seed: Seed,
     options: &Options,
     inputs: &mut Inputs,
-    cross: Option<&Books>,
+    books: &Books,
 ) -> Result<Joined, RealError> {
     let links = path_links(scenario, seed, inputs)?;
     let (operator, robot) = (Namespace::named(PREFIX)?, Namespace::named(PREFIX)?);
@@ -154,14 +163,10 @@ fn emulator(
         devices.push((a, b));
     }
     let (clock, mut running) = (Clock::start(), Vec::new());
-    // Cross traffic takes the first path.
-    let mut taps = cross.map(Books::taps);
     for ([there, back], (a, b)) in links.into_iter().zip(devices) {
-        let mut emulator = Emulator::new(there, back).early(early).thread(options.thread()).clock(clock);
-        if let Some([up, down]) = taps.take() {
-            emulator = emulator.taps(up, down);
-        }
-        let emulator = emulator.spawn(a, b)?;
+        let emulator = Emulator::new(there, back).early(early).thread(options.thread()).clock(clock);
+        let [up, down] = books.taps();
+        let emulator = emulator.taps(up, down).spawn(a, b)?;
         options.warn(emulator.warnings());
         running.push(emulator);
     }
@@ -183,7 +188,9 @@ impl Middle for Emulated {
 }
 
 fn way(stats: &DirectionStats) -> Way {
-    let dropped = stats.dropped.iter().map(|(cause, count)| (cause.name().to_owned(), *count));
+    let causes = stats.dropped.iter().map(|(cause, count)| (cause.name(), *count));
+    let refused = (stats.refused > 0).then_some(("refused by the kernel", stats.refused));
+    let dropped = causes.chain(refused).map(|(cause, count)| (cause.to_owned(), count));
     let late = |percentile| stats.lateness_at(percentile).as_nanos() / 1_000;
     let counters = [
         ("emulator_late_p50_us", late(50.0)),
@@ -198,6 +205,7 @@ fn way(stats: &DirectionStats) -> Way {
         left_bytes: stats.left_bytes,
         dropped: dropped.collect(),
         duplicated: stats.duplicated,
+        counted: None,
         counters: BTreeMap::from(counters.map(|(name, count)| (name.to_owned(), count))),
     }
 }

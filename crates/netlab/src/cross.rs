@@ -25,6 +25,10 @@ use crate::{Cancel, Namespace, Options, RealError};
 pub(crate) struct Books(Arc<Mutex<CrossBooks>>);
 
 impl Books {
+    pub(crate) fn new(scenario: &Scenario, flows: &[CrossFlow]) -> Self {
+        Self(Arc::new(Mutex::new(CrossBooks::new(scenario, flows))))
+    }
+
     pub(crate) fn lock(&self) -> MutexGuard<'_, CrossBooks> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -78,7 +82,7 @@ impl Cross {
             return Ok(None);
         }
         let flows = cross_flows(scenario, seed, inputs)?;
-        let books = Books(Arc::new(Mutex::new(CrossBooks::new(scenario, &flows))));
+        let books = Books::new(scenario, &flows);
         let length = scenario.duration + scenario.drain.min(AFTER);
         Ok(Some(Self { flows, books, length }))
     }
@@ -123,8 +127,10 @@ pub(crate) struct Running {
     length: Duration,
 }
 
-/// How often it is looked whether somebody wants to stop it, and how often ends that count tell what they have counted.
+/// How often it is looked whether somebody wants to stop it.
 const LOOK: Duration = Duration::from_millis(50);
+/// How often ends that count tell what they have counted.
+const TELL: Duration = Duration::from_millis(5);
 
 impl Running {
     /// Waits for its end, or that of the run; `progress` is told how far it is.
@@ -237,7 +243,7 @@ fn carry(
         let now = clock.now();
         let ended = now >= until || stop.load(Ordering::Acquire);
         if ended || now >= look {
-            look = now + LOOK;
+            look = now + if sees { LOOK } else { TELL };
             if !sees || ended {
                 tell(&driver, &ends, books, now, sees);
             }

@@ -10,8 +10,10 @@ use std::process::{Child, Command, Stdio};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::retry_on_intr;
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, set_parent_process_death_signal};
 use taut_core::Duration;
+
+use crate::namespace::{is_stale, owned};
 
 /// A kernel that runs as a process, and whose clock jumps to the next timer whenever nothing can run; computing takes no
 /// time at all. What runs in it has the host's file tree, read-only, root's rights, network namespaces of its own, and a
@@ -137,7 +139,7 @@ impl Guest {
         let place = Some(Path::new("/dev/shm"))
             .filter(|shm| shm.is_dir())
             .map_or_else(std::env::temp_dir, Path::to_owned);
-        let own = Scratch::new(&place.join(format!("taut-guest-{}", std::process::id())))?;
+        let own = Scratch::new(&place, "taut-guest")?;
         let (init, job) = (own.0.join("init"), own.0.join("job"));
         own.write(&init, INIT)?;
         own.write(&job, script)?;
@@ -150,7 +152,8 @@ impl Guest {
             word.push(path);
             word
         };
-        let child = Command::new(&self.kernel)
+        let mut command = Command::new(&self.kernel);
+        command
             .args([
                 "mem=384M",
                 "rootfstype=hostfs",
@@ -170,9 +173,9 @@ impl Guest {
             .process_group(0)
             .stdin(Stdio::null())
             .stdout(console)
-            .stderr(errors)
-            .spawn();
-        let mut child = Running(child.map_err(GuestError::refused("starting the kernel"))?);
+            .stderr(errors);
+        end_with_this_thread(&mut command);
+        let mut child = Running(command.spawn().map_err(GuestError::refused("starting the kernel"))?);
         child.wait(patience, stop)?;
         let Ok(status) = fs::read_to_string(out.join("status")) else {
             return Err(GuestError::Died(last_line(&out.join("console"))));
@@ -188,13 +191,30 @@ fn last_line(path: &Path) -> String {
     format!("{} ({})", last.unwrap_or("it said nothing").trim(), path.display())
 }
 
-/// A folder that goes with its value.
-struct Scratch(PathBuf);
+/// The child is told to end when this thread does, which waits for it: also by a `SIGKILL`, after which nobody here can tell it.
+#[allow(unsafe_code)]
+fn end_with_this_thread(command: &mut Command) {
+    let told = || set_parent_process_death_signal(Some(Signal::TERM)).map_err(io::Error::from);
+    // SAFETY: between fork and exec it makes one system call (prctl(2), PR_SET_PDEATHSIG), and allocates nothing.
+    unsafe { command.pre_exec(told) };
+}
+
+/// A folder that goes with its value. What a `SIGKILL` left of one, the next of the same prefix removes.
+#[derive(Debug)]
+pub struct Scratch(PathBuf);
 
 impl Scratch {
-    fn new(prefix: &Path) -> Result<Self, GuestError> {
+    /// A new one in `place`, called `PREFIX-PID-START-NUMBER`.
+    ///
+    /// # Errors
+    /// [`GuestError::Refused`] when it cannot be made.
+    pub fn new(place: &Path, prefix: &str) -> Result<Self, GuestError> {
+        let there = fs::read_dir(place).into_iter().flatten().flatten();
+        for stale in there.filter(|entry| is_stale(&entry.file_name(), prefix)) {
+            let _ = fs::remove_dir_all(stale.path()); // Another user's stays.
+        }
         for number in 0.. {
-            let path = prefix.with_extension(number.to_string());
+            let path = place.join(format!("{}-{number}", owned(prefix)));
             match fs::create_dir(&path) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 made => {
@@ -203,6 +223,11 @@ impl Scratch {
             }
         }
         unreachable!("there are more numbers than folders")
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.0
     }
 
     fn write(&self, path: &Path, text: &str) -> Result<(), GuestError> {
@@ -259,14 +284,64 @@ mod tests {
         assert!(error.starts_with("/nowhere/linux: ") && error.contains("`make oracle`"), "{error}");
     }
 
+    const KILLED: &str = "TAUT_TEST_KILLED";
+
+    /// The process that is killed: it runs what the folder has for a kernel.
+    #[test]
+    #[ignore = "the other side of `a_kernel_does_not_outlive_a_process_that_is_killed`"]
+    fn a_process_that_is_killed() {
+        let Some(place) = std::env::var_os(KILLED).map(PathBuf::from) else { return };
+        let guest = Guest { kernel: place.join("kernel") };
+        let _ = guest.run("", &place, Duration::from_secs(60));
+    }
+
+    #[test]
+    fn a_kernel_does_not_outlive_a_process_that_is_killed() {
+        let own = Scratch::new(&std::env::temp_dir(), "taut-guest-killed").unwrap();
+        let (kernel, pid) = (own.0.join("kernel"), own.0.join("pid"));
+        let script = format!("#!/bin/sh\necho $$ > {0}.new\nmv {0}.new {0}\nexec sleep 60\n", pid.display());
+        own.write(&kernel, &script).unwrap();
+        let until = |what: &str, done: &dyn Fn() -> bool| {
+            let mut tries = 0;
+            while !done() {
+                tries += 1;
+                assert!(tries < 400, "{what}");
+                std::thread::park_timeout(std::time::Duration::from_millis(25));
+            }
+        };
+        let mut process = Command::new(std::env::current_exe().unwrap())
+            .args(["--ignored", "--exact", "guest::tests::a_process_that_is_killed"])
+            .env(KILLED, &own.0)
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        until("it did not start", &|| pid.exists());
+        process.kill().unwrap();
+        process.wait().unwrap();
+        let pid = fs::read_to_string(pid).unwrap();
+        let state = || fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
+        // One that has ended may still wait to be asked how.
+        until("it lives on", &|| state().is_empty() || state().contains(") Z "));
+    }
+
+    #[test]
+    fn a_folder_whose_process_is_gone_goes_with_the_next() {
+        let own = Scratch::new(&std::env::temp_dir(), "taut-guest-stale").unwrap();
+        let gone = own.0.join("folder-4194304000-1-0");
+        fs::create_dir(&gone).unwrap();
+        let first = Scratch::new(&own.0, "folder").unwrap();
+        assert!(!gone.exists());
+        let second = Scratch::new(&own.0, "folder").unwrap();
+        assert!(first.path().exists() && second.path().exists() && first.path() != second.path());
+    }
+
     #[test]
     fn an_hour_passes_in_a_moment_and_a_failure_is_told() {
         let guest = match Guest::find(None) {
             Err(error) => return println!("skipped: {error}"),
             Ok(guest) => guest,
         };
-        let own = Scratch::new(&std::env::temp_dir().join(format!("taut-guest-test-{}", std::process::id())))
-            .unwrap();
+        let own = Scratch::new(&std::env::temp_dir(), "taut-guest-test").unwrap();
         let out = own.0.clone();
         let patience = Duration::from_secs(120);
         let hour = "before=$(cut -d. -f1 /proc/uptime); sleep 3600; after=$(cut -d. -f1 /proc/uptime); \

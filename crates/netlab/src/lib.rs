@@ -37,10 +37,11 @@ mod namespace;
 mod netem;
 mod possible;
 mod runner;
+mod window;
 
 pub use between::Between;
 pub use dumbbell::{Dumbbell, Toward};
-pub use guest::{Guest, GuestError};
+pub use guest::{Guest, GuestError, Scratch};
 pub use namespace::{Namespace, NamespaceError};
 pub use possible::possible;
 pub use runner::{Cancel, Options, run};

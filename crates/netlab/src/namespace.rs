@@ -1,5 +1,6 @@
 //! Network namespaces (network_namespaces(7)) that leave nothing behind.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -78,9 +79,7 @@ impl NamespaceError {
     pub fn lacks_means(&self) -> bool {
         matches!(self, Self::NotPermitted | Self::NoIproute2)
     }
-}
 
-impl NamespaceError {
     pub(crate) fn refused(what: &'static str) -> impl FnOnce(io::Error) -> Self {
         move |error| match error.kind() {
             io::ErrorKind::PermissionDenied => Self::NotPermitted,
@@ -120,9 +119,7 @@ impl Namespace {
         Self::remove_stale(prefix);
         let mut namespace = Self::new()?;
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let own = std::process::id();
-        let start = start_of(own).unwrap_or(0);
-        let name = format!("{prefix}-{own}-{start}-{number}");
+        let name = format!("{}-{number}", owned(prefix));
         let path = Path::new(NAMES).join(&name);
         let made = std::fs::create_dir_all(NAMES).and_then(|()| File::create_new(&path).map(drop));
         made.map_err(NamespaceError::refused("naming a network namespace"))?;
@@ -247,16 +244,24 @@ impl Namespace {
     /// Removes the names `PREFIX-PID-START-NUMBER` whose processes are gone: those that a `SIGKILL` left behind. Gives how many.
     pub fn remove_stale(prefix: &str) -> usize {
         let Ok(names) = std::fs::read_dir(NAMES) else { return 0 };
-        let stale = names.flatten().filter(|entry| {
-            let name = entry.file_name();
-            let owner = name.to_str().and_then(|name| owner_of(name, prefix));
-            owner.is_some_and(|(pid, start)| start_of(pid).is_none_or(|started| started != start))
-        });
+        let stale = names.flatten().filter(|entry| is_stale(&entry.file_name(), prefix));
         stale.filter(|entry| remove(&entry.path()).is_ok()).count()
     }
 }
 
-/// The process that made the namespace of this name, by its number and when it started.
+/// `PREFIX-PID-START` of this process.
+pub(crate) fn owned(prefix: &str) -> String {
+    let own = std::process::id();
+    format!("{prefix}-{own}-{}", start_of(own).unwrap_or(0))
+}
+
+/// Is this a `PREFIX-PID-START-NUMBER` whose process is gone?
+pub(crate) fn is_stale(name: &OsStr, prefix: &str) -> bool {
+    let owner = name.to_str().and_then(|name| owner_of(name, prefix));
+    owner.is_some_and(|(pid, start)| start_of(pid).is_none_or(|started| started != start))
+}
+
+/// The process that made what has this name, by its number and when it started.
 fn owner_of(name: &str, prefix: &str) -> Option<(u32, u64)> {
     let mut parts = name.strip_prefix(prefix)?.strip_prefix('-')?.split('-');
     let owner = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);

@@ -76,16 +76,20 @@ impl Middle for Disciplines {
         let stop = |(path, toward, gate): (u8, Toward, RunningGate)| Ok((path, toward, gate.stop()?));
         let gates: Vec<(u8, Toward, Status)> =
             std::mem::take(&mut self.gates).into_iter().map(stop).collect::<Result<_, RealError>>()?;
+        let mut ways = self.carried()?;
+        for (path, toward, status) in gates {
+            gated(&mut ways[usize::from(path)][toward as usize], &status);
+        }
+        Ok(ways)
+    }
+
+    fn carried(&self) -> Result<Vec<[Way; 2]>, RealError> {
         let carried = |path| {
             let [there, back] =
                 [Toward::There, Toward::Back].map(|toward| self.dumbbell.devices(path, toward));
             Ok([carried(&there, &back[0])?, carried(&back, &there[0])?])
         };
-        let mut ways: Vec<[Way; 2]> = (0..self.paths).map(carried).collect::<Result<_, RealError>>()?;
-        for (path, toward, status) in gates {
-            gated(&mut ways[usize::from(path)][toward as usize], &status);
-        }
-        Ok(ways)
+        (0..self.paths).map(carried).collect()
     }
 }
 
@@ -108,6 +112,7 @@ fn carried(way: &[(&Namespace, String); 3], end: &(&Namespace, String)) -> Resul
             .map(|(cause, count)| (cause.to_owned(), count))
             .collect(),
         duplicated: 0,
+        counted: None,
         counters: BTreeMap::new(),
     })
 }

@@ -21,8 +21,8 @@ use taut_io::{Clock, Driver, DriverConfig, ThreadOptions, Warning};
 use taut_lab::hand::SimulatedHand;
 use taut_lab::robot::{SimulatedArm, SimulatedRobot};
 use taut_lab::run::{
-    CommandNotes, CommandRun, Inputs, MediaNotes, Notes, StillHand, StillRobot, Way, account,
-    account_commands, account_cross, account_media, settings,
+    CommandNotes, CommandRun, Inputs, MediaNotes, Notes, StillHand, StillRobot, account, account_commands,
+    account_cross, account_media, settings,
 };
 use taut_lab::scenario::{Commands, Scenario, Session, TcpSpec, Teleop, TransportSpec};
 use taut_report::result::RunResult;
@@ -32,6 +32,7 @@ use taut_transport::identity::{Identity, Trust};
 use crate::between::Network;
 use crate::cross::{Books, Cross};
 use crate::possible::{congestion, prepare};
+use crate::window::{Window, of_session};
 use crate::{Between, RealError, possible};
 
 /// How scenarios are run for real.
@@ -141,10 +142,11 @@ pub fn run(
     }
     let mut inputs = Inputs::default();
     let cross = Cross::of(scenario, seed, &mut inputs)?;
-    let books = cross.as_ref().map(|cross| cross.books().clone());
-    let (network, middle) = options.between.join(scenario, seed, options, &mut inputs, books.as_ref())?;
+    let is_beside = cross.is_some();
+    let books = cross.as_ref().map_or_else(|| Books::new(scenario, &[]), |cross| cross.books().clone());
+    let (network, middle) = options.between.join(scenario, seed, options, &mut inputs, &books)?;
     prepare(scenario, &network)?;
-    let carried = |paths: Result<Vec<[Way; 2]>, RealError>| paths.map(|paths| without(paths, books.as_ref()));
+    let mut window = Window::new(scenario, &*middle, &books, options.between.sees_packets());
     let job = Job::of(scenario);
     if let Some(TransportSpec::Mptcp(_)) = job.as_ref().map(Job::transport) {
         network.announce_paths()?;
@@ -154,22 +156,24 @@ pub fn run(
     let mut result = match job {
         Some(job @ Job::Teleop(teleop)) => {
             let notes = [Notes::of_operator(teleop), Notes::of_robot(teleop)];
-            let (ended, ends) = setup(job).run(notes, cross, cancel, progress)?;
-            let mut paths = carried(middle.stop())?;
+            let (ended, ends) = setup(job).run(notes, cross, &mut window, cancel, progress)?;
+            let mut paths = of_session(window.counted()?, middle.stop()?, &books);
             paths[0][0].counters.insert("device_missed".to_owned(), ended.progress.missed);
             account(scenario, seed.get(), ended.began, ends, &paths, inputs.list())
         }
         Some(job @ Job::Commands(commands)) => {
-            let (ended, ends) = setup(job).run(<[CommandNotes; 2]>::default(), cross, cancel, progress)?;
-            let paths = carried(middle.stop())?;
+            let notes = <[CommandNotes; 2]>::default();
+            let (ended, ends) = setup(job).run(notes, cross, &mut window, cancel, progress)?;
+            let paths = of_session(window.counted()?, middle.stop()?, &books);
             let Ended { began, progress } = ended;
             let choices = progress.choices.map(|report| report.stats);
             let run = CommandRun { began, paths, copies: progress.copies, choices, inputs: inputs.list() };
             account_commands(scenario, commands, seed.get(), ends, run)
         }
         Some(job @ Job::Media(session)) => {
-            let (ended, ends) = setup(job).run(<[MediaNotes; 2]>::default(), cross, cancel, progress)?;
-            let paths = carried(middle.stop())?;
+            let notes = <[MediaNotes; 2]>::default();
+            let (ended, ends) = setup(job).run(notes, cross, &mut window, cancel, progress)?;
+            let paths = of_session(window.counted()?, middle.stop()?, &books);
             account_media(scenario, session, seed.get(), ended.began, ends, &paths, inputs.list())
         }
         None => {
@@ -180,21 +184,13 @@ pub fn run(
             account_cross(scenario, seed, inputs.list())
         }
     };
-    if let Some(books) = books {
+    if is_beside {
         books.lock().add_to(&mut result);
     }
     if cancel.is_cancelled() {
         return Err(RealError::Interrupted);
     }
     Ok(RunResult { ran: options.between.ran(), ..result })
-}
-
-/// What each path carried of the session alone: the first has carried the cross traffic.
-fn without(mut paths: Vec<[Way; 2]>, books: Option<&Books>) -> Vec<[Way; 2]> {
-    let (Some(books), Some(first)) = (books, paths.first_mut()) else { return paths };
-    let cross = books.lock().ways();
-    first.iter_mut().zip(&cross).for_each(|(way, cross)| *way = way.without(cross));
-    paths
 }
 
 /// What the session carries.
@@ -273,7 +269,7 @@ impl<N: SessionObserver> SessionObserver for Shared<N> {
 }
 
 /// How often it is looked how far a run is.
-const LOOK: std::time::Duration = std::time::Duration::from_millis(50);
+const LOOK: Duration = Duration::from_millis(50);
 /// How often the operator's end says how far it is.
 const PROGRESS: Duration = Duration::from_millis(50);
 const PORT: u16 = 4_433;
@@ -284,6 +280,7 @@ impl Setup<'_> {
         &self,
         notes: [N; 2],
         cross: Option<Cross>,
+        window: &mut Window<'_>,
         cancel: &Cancel,
         progress: &mut dyn FnMut(f64),
     ) -> Result<(Ended, [N; 2]), RealError> {
@@ -300,6 +297,7 @@ impl Setup<'_> {
             };
             let (sender, remotes) = channel();
             let began = self.clock.now();
+            window.begin(began);
             let (observer, asked) = (Box::new(operator.share()), &asked);
             let beside = cross.map(|cross| cross.start(self.network, self.options, began)).transpose();
             let ended = beside.and_then(|beside| {
@@ -310,7 +308,7 @@ impl Setup<'_> {
                         .map_err(RealError::from)
                         .flatten()
                 });
-                self.watch(&operator_end, &remotes, asked, cancel, progress);
+                self.watch(&operator_end, &remotes, asked, window, cancel, progress);
                 let ended = join(operator_end);
                 beside.map_or(Ok(()), |beside| beside.finish(cancel, &mut |_| {}))?;
                 ended
@@ -331,16 +329,18 @@ impl Setup<'_> {
         operator: &ScopedJoinHandle<'_, Result<Progress, RealError>>,
         remotes: &Receiver<OperatorRemote>,
         asked: &AtomicU64,
+        window: &mut Window<'_>,
         cancel: &Cancel,
         progress: &mut dyn FnMut(f64),
     ) {
         let mut remote = None;
         let limit = self.limit();
         while !operator.is_finished() {
-            match remotes.recv_timeout(LOOK) {
+            let wait = std::time::Duration::from(LOOK.min(window.look(self.clock.now())));
+            match remotes.recv_timeout(wait) {
                 Ok(one) => remote = Some(one),
                 Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => std::thread::park_timeout(LOOK),
+                Err(RecvTimeoutError::Disconnected) => std::thread::park_timeout(wait),
             }
             progress((asked.load(Ordering::Relaxed) as f64 / limit as f64).min(1.0));
             if let (true, Some(remote)) = (cancel.is_cancelled(), &remote) {

@@ -198,7 +198,8 @@ const OF_CROSS: &Pairs<CrossSummary> = &[
     ("Mbit/s", |flow| Some(flow.delivered_bps / 1e6)),
     ("p50, ms", |flow| of(&flow.delay_ms, |d| d.p50)),
     ("p99, ms", |flow| of(&flow.delay_ms, |d| d.p99)),
-    ("dropped, %", |flow| flow.loss_percent),
+    // Where the ends count, it includes what is still under way at the end.
+    ("not delivered, %", |flow| flow.loss_percent),
 ];
 const OF_VIDEO: &Pairs<VideoResult> = &[
     ("packets lost, %", |video| video.packet_loss_percent),

@@ -483,7 +483,12 @@ fn check_ends_differ(key: &str, from: &str, to: &str) -> Checked {
 
 fn check_rate(key: &str, flow: &RateAndPacket) -> Checked {
     within(format!("{key}.rate"), flow.rate, Bitrate::ZERO, Bitrate::from_bps(1_000_000_000_000))?;
-    within(format!("{key}.packet"), flow.packet, Bytes::new(28), Bytes::new(65_535))
+    within(format!("{key}.packet"), flow.packet, Bytes::new(28), Bytes::new(65_535))?;
+    if flow.packet / flow.rate == Duration::ZERO {
+        let more = format!("{} of {} follow each other within a nanosecond", flow.rate, flow.packet);
+        return fault(format!("{key}.rate"), more);
+    }
+    Ok(())
 }
 
 fn check_model(model: &Model, scenario: &Scenario) -> Checked {

@@ -4,7 +4,7 @@ use taut_core::{Duration, Time};
 use taut_report::result::{Series, Worst};
 
 use super::observer::Watch;
-use super::series::{Bucket, EMPTY, to_series};
+use super::series::{Bucket, EMPTY, parts, to_series};
 
 /// How long the part is, unless the whole run is shorter; and its buckets.
 const LENGTH: Duration = Duration::from_secs(5);
@@ -127,8 +127,19 @@ impl CloseUp {
         self.record_weighted(at, value, 1.0, focus);
     }
 
+    /// Adds a value that held from `since` until `now`: in each bucket it counts for the seconds that it held there.
+    pub(super) fn record_held(&mut self, since: Time, now: Time, value: f64, focus: &Focus) {
+        let start = Time::ZERO + self.watch.warmup;
+        // What is older than all that is open is left out anyway.
+        let open = self.watch.piece_length().saturating_mul(OPEN);
+        let since = since.max(Time::ZERO + now.saturating_since(Time::ZERO + open));
+        for (at, seconds) in parts(since, now, start, Duration::from_nanos(self.width)) {
+            self.record_weighted(at, value, seconds, focus);
+        }
+    }
+
     /// Adds a value that counts for `weight` in the mean. What is older than all that is open is left out.
-    pub(super) fn record_weighted(&mut self, at: Time, value: f64, weight: f64, focus: &Focus) {
+    fn record_weighted(&mut self, at: Time, value: f64, weight: f64, focus: &Focus) {
         let Some(since) = at.as_nanos().checked_sub(self.watch.warmup.as_nanos()) else { return };
         if at >= self.watch.end() {
             return;

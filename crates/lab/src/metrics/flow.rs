@@ -109,8 +109,8 @@ impl QueueMetrics {
         }
         let seconds = now.saturating_since(self.since).as_secs_f64();
         self.area += self.bytes as f64 * seconds;
-        self.whole.record_weighted(now, self.bytes as f64, seconds);
-        self.close.record_weighted(now, self.bytes as f64, seconds, focus);
+        self.whole.record_held(self.since, now, self.bytes as f64);
+        self.close.record_held(self.since, now, self.bytes as f64, focus);
         (self.since, self.bytes) = (now, bytes);
         self.max = self.max.max(bytes);
     }
@@ -124,5 +124,27 @@ impl QueueMetrics {
         let whole = self.whole.to_result("queue", name, "bytes");
         let close = self.close.to_result(focus, "queue", name, "bytes");
         if self.max == 0 { Vec::new() } else { whole.into_iter().chain(close).collect() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use taut_core::Duration;
+
+    #[test]
+    fn a_queue_that_stays_as_it_is_counts_in_every_bucket_of_that_time() {
+        let watch = Watch::all_of(Duration::from_secs(10));
+        let (mut queue, focus) = (QueueMetrics::new(watch), Focus::new(watch));
+        for (ms, bytes) in [(0, 1_000), (9_000, 0), (9_500, 500)] {
+            let backlog = Backlog { bytes: Bytes::new(bytes), ..Backlog::default() };
+            queue.queued(Time::ZERO + Duration::from_millis(ms), backlog, &focus);
+        }
+        let series = &queue.series("a", &focus)[0];
+        let at = |second: f64| series.mean[(second / series.bucket_s) as usize];
+        assert_eq!(
+            [at(0.5), at(4.0), at(8.9), at(9.1), at(9.4)].map(Option::unwrap),
+            [1e3, 1e3, 1e3, 0.0, 0.0]
+        );
     }
 }

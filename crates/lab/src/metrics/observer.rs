@@ -45,7 +45,7 @@ impl Watch {
     pub(crate) fn counts(self, made: Time) -> bool {
         made >= Time::ZERO + self.warmup && made < self.end()
     }
-    pub(super) fn counted(self) -> Duration {
+    pub(crate) fn counted(self) -> Duration {
         self.duration.saturating_sub(self.warmup)
     }
     pub(super) fn end(self) -> Time {

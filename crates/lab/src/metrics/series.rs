@@ -52,7 +52,7 @@ impl Buckets {
     }
 
     /// Adds a value that counts for `weight` in the mean.
-    pub(crate) fn record_weighted(&mut self, at: Time, value: f64, weight: f64) {
+    fn record_weighted(&mut self, at: Time, value: f64, weight: f64) {
         if at < self.start || at >= self.end {
             return;
         }
@@ -62,6 +62,13 @@ impl Buckets {
         }
         if let Some(bucket) = self.buckets.get_mut(self.current) {
             bucket.add(value, weight);
+        }
+    }
+
+    /// Adds a value that held from `since` until `now`: in each bucket it counts for the seconds that it held there.
+    pub(crate) fn record_held(&mut self, since: Time, now: Time, value: f64) {
+        for (at, seconds) in parts(since, now, self.start, self.width) {
+            self.record_weighted(at, value, seconds);
         }
     }
 
@@ -79,6 +86,23 @@ impl Buckets {
     pub(crate) fn to_result(&self, plot: &str, name: &str, unit: &str) -> Option<Series> {
         to_series(&self.buckets, self.start, self.width, plot, name, unit)
     }
+}
+
+/// The time from `since` until `now`, cut at the borders of buckets of `width` from `start` on: when each part begins, and its seconds.
+pub(super) fn parts(
+    since: Time,
+    now: Time,
+    start: Time,
+    width: Duration,
+) -> impl Iterator<Item = (Time, f64)> {
+    let mut next = (now >= start).then_some(since.max(start));
+    std::iter::from_fn(move || {
+        let from = next?;
+        let border = start + width.saturating_mul(from.saturating_since(start) / width + 1);
+        let end = border.min(now);
+        next = (end < now).then_some(end);
+        Some((from, end.saturating_since(from).as_secs_f64()))
+    })
 }
 
 /// Buckets of this width as plain data, rounded to four decimals to keep files small; `None` when nothing was recorded.
@@ -127,6 +151,20 @@ mod tests {
         assert_eq!(series.mean, [Some(2.0), Some(5.0), None, Some(7.0)]);
         assert_eq!(series.min[0], Some(1.0));
         assert_eq!(series.max[0], Some(3.0));
+    }
+
+    #[test]
+    fn a_value_counts_in_each_bucket_for_as_long_as_it_held_there() {
+        let at = |ms| Time::ZERO + Duration::from_millis(ms);
+        let mut buckets = Buckets::new(at(1_000), Duration::from_secs(4), 4);
+        for (since, now, value) in
+            [(0, 1_500, 2.0), (1_500, 4_500, 4.0), (4_500, 4_500, 9.0), (4_500, 9_000, 0.0)]
+        {
+            buckets.record_held(at(since), at(now), value);
+        }
+        let series = buckets.to_result("queue", "x", "bytes").unwrap();
+        assert_eq!(series.mean, [Some(3.0), Some(4.0), Some(4.0), Some(2.0)]);
+        assert_eq!(series.max, [Some(4.0), Some(4.0), Some(4.0), Some(9.0)]);
     }
 
     #[test]

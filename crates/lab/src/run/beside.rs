@@ -141,6 +141,8 @@ pub struct CrossBooks {
     untold: VecDeque<(usize, Time, Vec<u8>)>,
     /// When the run began: before it, nothing is sent.
     began: Time,
+    /// Bytes of all else that entered and that left, there and back, of what was sent in the time that counts.
+    others: [[u64; 2]; 2],
 }
 
 /// What takes longer is lost.
@@ -195,17 +197,18 @@ impl CrossBooks {
             ways: Default::default(),
             tallies,
             began: Time::ZERO,
+            others: Default::default(),
         }
     }
 
     /// The run begins: the clock of whoever writes shows `now`.
     pub fn begin(&mut self, now: Time) {
-        self.began = now;
+        (self.began, self.others) = (now, Default::default());
     }
 
-    /// A packet enters the network, `back` to the operator or not; whatever is no cross traffic is ignored.
+    /// A packet enters the network, `back` to the operator or not. Of what is no cross traffic bytes alone are counted.
     pub fn entered(&mut self, back: bool, packet: &Packet) {
-        let Some(seen) = self.seen(back, packet) else { return };
+        let Some(seen) = self.seen(back, packet) else { return self.other(back, 0, &packet.meta) };
         let way = &mut self.ways[usize::from(back)];
         way.entered += 1;
         way.entered_bytes += packet.meta.size.get();
@@ -214,11 +217,23 @@ impl CrossBooks {
 
     /// It leaves.
     pub fn left(&mut self, back: bool, now: Time, packet: &Packet) {
-        let Some(seen) = self.seen(back, packet) else { return };
+        let Some(seen) = self.seen(back, packet) else { return self.other(back, 1, &packet.meta) };
         let way = &mut self.ways[usize::from(back)];
         way.left += 1;
         way.left_bytes += packet.meta.size.get();
         self.metrics.delivered(self.since_began(now), seen.meta.destination, &seen);
+    }
+
+    fn other(&mut self, back: bool, end: usize, meta: &PacketMeta) {
+        if meta.sent >= self.began && self.watch.counts(self.since_began(meta.sent)) {
+            self.others[usize::from(back)][end] += meta.size.get();
+        }
+    }
+
+    /// Bytes of what is no cross traffic that entered and that left, there and back, of what was sent after the warm-up and before the
+    /// scenario's end.
+    pub fn others(&self) -> [[u64; 2]; 2] {
+        self.others
     }
 
     /// It was dropped.

@@ -312,6 +312,14 @@ fn replay(spec: &ReplayTraffic, entry: &str, inputs: &mut Inputs) -> Result<Repl
     };
     let rows: Vec<_> =
         packets.rows().iter().map(|row| (row.time.saturating_since(Time::ZERO), row.size)).collect();
-    let repeat = spec.repeat.then(|| rows.last().map(|(at, _)| *at).unwrap_or_default());
-    Ok(Replay::new(rows, repeat))
+    if !spec.repeat {
+        return Ok(Replay::new(rows, None));
+    }
+    // Behind the last packet comes a gap as the others are in the mean.
+    let last = rows.last().map(|(at, _)| *at).unwrap_or_default();
+    let gaps = rows.len().saturating_sub(1).max(1) as u64;
+    if last == Duration::ZERO {
+        return Err(error(format!("{}: lasts no time; it cannot be repeated", spec.file)));
+    }
+    Ok(Replay::new(rows, Some(last + last / gaps)))
 }

@@ -161,3 +161,53 @@ fn a_gate_without_a_queue_behind_it_is_refused() {
     let policy = "{ gate = { policy = \"aimd6\" } }";
     assert_refused(&format!("{policy}, {server}"), "", "`deadline`");
 }
+
+#[test]
+fn packets_that_would_follow_each_other_within_a_nanosecond_are_refused() {
+    for kind in ["poisson", "cbr"] {
+        let traffic = |rate| format!("{{ {kind} = {{ rate = \"{rate}\", packet = \"28B\" }} }}");
+        assert_refused(
+            "",
+            &cross("lan/1", "far", &traffic("500Gbit")),
+            "follow each other within a nanosecond",
+        );
+        read("", &cross("lan/1", "far", &traffic("200Gbit"))).unwrap();
+    }
+}
+
+/// A classic capture of raw IP packets (LINKTYPE 101) of 100 bytes, at these times in microseconds.
+fn capture(name: &str, times: &[u32]) -> String {
+    let mut bytes = Vec::new();
+    let mut put = |words: &[u32]| words.iter().for_each(|word| bytes.extend(word.to_le_bytes()));
+    put(&[0xa1b2_c3d4, 0x0004_0002, 0, 0, 65_535, 101]);
+    for time in times {
+        put(&[1, *time, 20, 100, 0x6400_0045, 0, 0x1140, 0x0100_000a, 0x0200_000a]);
+    }
+    let path = std::env::temp_dir().join(format!("taut-lab-{name}-{}.pcap", std::process::id()));
+    std::fs::write(&path, bytes).unwrap();
+    path.display().to_string()
+}
+
+fn replayed(name: &str, times: &[u32]) -> Result<taut_report::result::RunResult, String> {
+    let file = capture(name, times);
+    let traffic = format!("{{ replay = {{ file = {file:?}, repeat = true }} }}");
+    let scenario = read("", &cross("lan/1", "far", &traffic)).unwrap();
+    let result = taut_lab::run::run(&scenario, taut_core::Seed::new(1), &mut |_| ());
+    std::fs::remove_file(file).unwrap();
+    result.map_err(|error| error.to_string())
+}
+
+#[test]
+fn a_capture_that_lasts_no_time_is_not_repeated() {
+    for (name, times) in [("one", &[5][..]), ("at-once", &[5, 5, 5])] {
+        let error = replayed(name, times).unwrap_err();
+        assert!(error.contains("lasts no time; it cannot be repeated"), "{error}");
+    }
+}
+
+/// Four packets, one each 10 ms, are so again and again: a hundred in the second.
+#[test]
+fn a_repeated_capture_keeps_its_rate() {
+    let result = replayed("rate", &[0, 10_000, 20_000, 30_000]).unwrap();
+    assert!((result.flows[0].sent_bps - 100.0 * 800.0).abs() < 1.0, "{:?}", result.flows[0]);
+}

@@ -336,6 +336,28 @@ fn a_sparse_flow_does_not_wait_for_floods() {
     }
 }
 
+/// A flow whose packets wait for those of another each time, and which is empty in between: Linux does not forget by that since when it
+/// has waited too long, and drops it after an interval.
+#[test]
+fn a_flow_that_runs_empty_is_still_above_its_target() {
+    let rate = Bitrate::from_bps(500_000);
+    let mut queue = FqCodel::new(FqCodelConfig::new(), 1);
+    let (mut now, mut id, mut events) = (Time::ZERO, 0, Vec::new());
+    let mut sparse = Time::ZERO;
+    while now < Time::ZERO + Duration::from_secs(10) {
+        queue.enqueue(now, packet(id, 0, 1_500), &mut events);
+        id += 1;
+        while sparse <= now {
+            queue.enqueue(sparse, packet(id, 9, 1_000), &mut events);
+            (id, sparse) = (id + 1, sparse + Duration::from_millis(50));
+        }
+        let sent = queue.dequeue(now, &mut events).expect("bulk");
+        now += sent.meta.size / rate;
+    }
+    let by_codel = |event: &&LinkEvent| matches!(event, LinkEvent::Dropped { meta, cause: DropCause::Aqm } if meta.flow == FlowId(9));
+    assert!(events.iter().filter(by_codel).count() > 0, "{:?}", queue.stats());
+}
+
 /// RFC 3168: who understands marks is not dropped by the algorithm, who does not is not marked.
 #[test]
 fn marks_go_to_those_who_understand_them() {

@@ -39,6 +39,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod datagram;
 mod direction;
 mod packet;
 mod port;
@@ -297,6 +298,8 @@ impl<U: Link, D: Link, A: Port, B: Port> Worker<U, D, A, B> {
     fn finish(&mut self, elapsed: Duration, sleeps: u64) -> EmulatorStats {
         self.emulator.up.stats.overrun = self.a.overruns();
         self.emulator.down.stats.overrun = self.b.overruns();
+        self.emulator.up.stats.errors = self.b.errors();
+        self.emulator.down.stats.errors = self.a.errors();
         self.snapshot(elapsed, sleeps)
     }
 }

@@ -17,4 +17,9 @@ pub trait Port: AsFd + Send + 'static {
     fn write(&mut self, packet: &[u8]) -> io::Result<()>;
     /// Packets that this end sent and that were dropped before they could be read.
     fn overruns(&self) -> u64;
+    /// Errors that the network told of packets written to this end: nobody listens there, or one is too long for the path. Default: it
+    /// tells of none.
+    fn errors(&self) -> u64 {
+        0
+    }
 }

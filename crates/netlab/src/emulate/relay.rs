@@ -1,20 +1,20 @@
 //! An emulated network without any right: a relay of UDP datagrams.
 //!
 //! Clients send to an address of this host, and what they send comes out of a socket of their own towards the server. In between each datagram is the IP
-//! packet that it would be, from the client's address to the server's, so that a link sees sizes, ports and flows as between two namespaces. ECN does
-//! not pass: packets are not ECN-capable, and queues drop where they would mark.
+//! packet that it would be, from the client's address to the server's, so that a link sees sizes, ports, flows, DSCP and ECN as between two namespaces;
+//! what leaves has the traffic class that it came with, or the mark that a queue has set.
 
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use etherparse::{NetSlice, PacketBuilder, SlicedPacket, TransportSlice};
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::net::sockopt::set_socket_recv_buffer_size;
 use taut_core::{Duration, Time};
 use taut_io::Clock;
 
+use super::datagram::{Carried, packed, receive, send, tell_class, unpacked};
 use super::port::Port;
 
 /// Clients at a time.
@@ -34,14 +34,16 @@ pub fn relay(listen: SocketAddr, server: SocketAddr) -> io::Result<(Clients, Ser
         return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
     }
     let socket = bound(listen)?;
-    let clients = Clients { listen: socket.local_addr()?, server, socket };
+    let clients =
+        Clients { listen: socket.local_addr()?, server, socket, scopes: BTreeMap::new(), errors: 0 };
     let ready = epoll::create(CreateFlags::CLOEXEC)?;
-    Ok((clients, Server { address: server, ready, flows: Flows::default() }))
+    Ok((clients, Server { address: server, ready, flows: Flows::default(), errors: 0 }))
 }
 
 fn bound(address: SocketAddr) -> io::Result<UdpSocket> {
     let socket = UdpSocket::bind(address)?;
     socket.set_nonblocking(true)?;
+    tell_class(&socket)?;
     // The kernel gives what it has.
     let _ = set_socket_recv_buffer_size(&socket, RECEIVE_BUFFER);
     Ok(socket)
@@ -53,12 +55,33 @@ pub struct Clients {
     listen: SocketAddr,
     server: SocketAddr,
     socket: UdpSocket,
+    /// By which interface link-local clients are reached (RFC 4007): an IP packet does not say it.
+    scopes: BTreeMap<Ipv6Addr, u32>,
+    errors: u64,
 }
 
 impl Clients {
     /// Where that is.
     pub const fn address(&self) -> SocketAddr {
         self.listen
+    }
+
+    fn note_scope(&mut self, client: SocketAddr) {
+        let SocketAddr::V6(client) = client else { return };
+        if client.scope_id() == 0 {
+            return;
+        }
+        if self.scopes.len() >= MOST_CLIENTS && !self.scopes.contains_key(client.ip()) {
+            self.scopes.clear(); // Whoever sends again is known again.
+        }
+        self.scopes.insert(*client.ip(), client.scope_id());
+    }
+
+    fn with_scope(&self, mut client: SocketAddr) -> SocketAddr {
+        if let SocketAddr::V6(client) = &mut client {
+            client.set_scope_id(self.scopes.get(client.ip()).copied().unwrap_or(0));
+        }
+        client
     }
 }
 
@@ -71,19 +94,24 @@ impl AsFd for Clients {
 impl Port for Clients {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let mut datagram = [0; 65_535];
-        match received(self.socket.recv_from(&mut datagram))? {
-            Some((length, client)) => packed(client, self.server, &datagram[..length], buffer),
-            None => Ok(0),
-        }
+        let came = received(receive(&self.socket, &mut datagram), &mut self.errors);
+        Ok(came.map_or(0, |(length, from, class)| {
+            self.note_scope(from);
+            packed(Carried { from, to: self.server, class, payload: &datagram[..length] }, buffer)
+        }))
     }
 
     fn write(&mut self, packet: &[u8]) -> io::Result<()> {
-        let (_, client, payload) = unpacked(packet).ok_or(io::ErrorKind::InvalidData)?;
-        self.socket.send_to(payload, client).map(drop)
+        let Carried { to, class, payload, .. } = unpacked(packet).ok_or(io::ErrorKind::InvalidData)?;
+        send(&self.socket, payload, Some(self.with_scope(to)), class)
     }
 
     fn overruns(&self) -> u64 {
         drops(&self.socket)
+    }
+
+    fn errors(&self) -> u64 {
+        self.errors
     }
 }
 
@@ -94,6 +122,7 @@ pub struct Server {
     /// Is readable while one of them is.
     ready: OwnedFd,
     flows: Flows,
+    errors: u64,
 }
 
 #[derive(Debug, Default)]
@@ -178,16 +207,22 @@ impl Port for Server {
         for event in events {
             let Some(flow) = self.flows.by_number.get_mut(&event.data.u64()) else { continue };
             let mut datagram = [0; 65_535];
-            if let Some(length) = received(flow.socket.recv(&mut datagram))? {
-                return packed(self.address, flow.client, &datagram[..length], buffer);
+            let came = received(receive(&flow.socket, &mut datagram), &mut self.errors);
+            if let Some((length, _, class)) = came {
+                let (from, to) = (self.address, flow.client);
+                return Ok(packed(Carried { from, to, class, payload: &datagram[..length] }, buffer));
             }
         }
         Ok(0)
     }
 
     fn write(&mut self, packet: &[u8]) -> io::Result<()> {
-        let (client, _, payload) = unpacked(packet).ok_or(io::ErrorKind::InvalidData)?;
-        self.flow(client)?.socket.send(payload).map(drop)
+        let Carried { from, class, payload, .. } = unpacked(packet).ok_or(io::ErrorKind::InvalidData)?;
+        send(&self.flow(from)?.socket, payload, None, class)
+    }
+
+    fn errors(&self) -> u64 {
+        self.errors
     }
 
     fn overruns(&self) -> u64 {
@@ -195,64 +230,18 @@ impl Port for Server {
     }
 }
 
-/// Nothing came, or what comes says only that nobody listens at the other end: that is no end of a relay.
-fn received<T>(result: io::Result<T>) -> io::Result<Option<T>> {
-    use io::ErrorKind::{ConnectionRefused, HostUnreachable, Interrupted, NetworkUnreachable, WouldBlock};
-    match result {
-        Ok(value) => Ok(Some(value)),
-        Err(error)
-            if matches!(
-                error.kind(),
-                WouldBlock | Interrupted | ConnectionRefused | HostUnreachable | NetworkUnreachable
-            ) =>
-        {
-            Ok(None)
-        }
-        Err(error) => Err(error),
-    }
-}
-
-/// The IP packet that carries `payload`; its length. One that would be too long for IP is dropped by the sender's kernel, too.
-fn packed(from: SocketAddr, to: SocketAddr, payload: &[u8], mut buffer: &mut [u8]) -> io::Result<usize> {
-    const HOPS: u8 = 64;
-    let room = buffer.len();
-    let ip = match (from.ip(), to.ip()) {
-        (IpAddr::V4(from), IpAddr::V4(to)) => PacketBuilder::ipv4(from.octets(), to.octets(), HOPS),
-        (IpAddr::V6(from), IpAddr::V6(to)) => PacketBuilder::ipv6(from.octets(), to.octets(), HOPS),
-        _ => return Ok(0),
-    };
-    let udp = ip.udp(from.port(), to.port());
-    match udp.write(&mut buffer, payload) {
-        Ok(()) => Ok(room - buffer.len()),
-        Err(_) => Ok(0),
-    }
-}
-
-/// From where, to where, and what; `None` where a bit was flipped, as a receiver's kernel finds out by the checksum.
-fn unpacked(packet: &[u8]) -> Option<(SocketAddr, SocketAddr, &[u8])> {
-    let sliced = SlicedPacket::from_ip(packet).ok()?;
-    let Some(TransportSlice::Udp(udp)) = sliced.transport else { return None };
-    let (header, payload) = (udp.to_header(), udp.payload());
-    let (from, to, checksum): (IpAddr, IpAddr, _) = match sliced.net? {
-        NetSlice::Ipv4(ip) => {
-            let ip = ip.header();
-            if ip.header_checksum() != ip.to_header().calc_header_checksum() {
-                return None;
+/// What came; none where nothing did. Any other error tells of a datagram that was sent before, to one peer (ICMP: nobody listens, it is
+/// too long for the path), and is counted: that is no end of a relay.
+fn received<T>(result: io::Result<T>, errors: &mut u64) -> Option<T> {
+    use io::ErrorKind::{Interrupted, WouldBlock};
+    result
+        .inspect_err(|error| {
+            if !matches!(error.kind(), WouldBlock | Interrupted) {
+                tracing::debug!(%error, "a socket of the relay");
+                *errors += 1;
             }
-            let checksum = header.calc_checksum_ipv4(&ip.to_header(), payload);
-            (ip.source_addr().into(), ip.destination_addr().into(), checksum)
-        }
-        NetSlice::Ipv6(ip) => {
-            let ip = ip.header();
-            let checksum = header.calc_checksum_ipv6(&ip.to_header(), payload);
-            (ip.source_addr().into(), ip.destination_addr().into(), checksum)
-        }
-        NetSlice::Arp(_) => return None,
-    };
-    let whole = checksum.is_ok_and(|checksum| checksum == header.checksum);
-    whole.then(|| {
-        (SocketAddr::new(from, header.source_port), SocketAddr::new(to, header.destination_port), payload)
-    })
+        })
+        .ok()
 }
 
 /// What the kernel dropped for this socket had no room: the last column of its line in /proc/net/udp (proc(5)).
@@ -270,23 +259,7 @@ fn drops(socket: &UdpSocket) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_datagram_becomes_the_packet_that_it_would_be_and_a_flipped_bit_is_found() {
-        for (from, to, headers) in [("10.0.0.1:7", "10.0.0.2:4433", 28), ("[::1]:7", "[::2]:4433", 48)] {
-            let (from, to): (SocketAddr, SocketAddr) = (from.parse().unwrap(), to.parse().unwrap());
-            let mut buffer = [0; 1_500];
-            let length = packed(from, to, b"pose", &mut buffer).unwrap();
-            assert_eq!(length, headers + 4);
-            let packet = &mut buffer[..length];
-            assert_eq!(unpacked(packet), Some((from, to, &b"pose"[..])));
-            packet[length - 1] ^= 1;
-            assert_eq!(unpacked(packet), None);
-        }
-        let (from, to) = ("10.0.0.1:7".parse().unwrap(), "10.0.0.2:7".parse().unwrap());
-        assert_eq!(packed(from, to, &[0; 65_535], &mut [0; 70_000]).unwrap(), 0, "no IP packet is so long");
-        assert_eq!(packed(from, to, b"pose", &mut [0; 20]).unwrap(), 0);
-    }
+    use crate::Namespace;
 
     #[test]
     fn each_client_has_a_socket_of_its_own_and_there_are_not_more_than_fit() {
@@ -295,7 +268,8 @@ mod tests {
         let mut buffer = [0; 1_500];
         let mut from = |server: &mut Server, port: u16| {
             let client = SocketAddr::from(([10, 0, 0, 1], port));
-            let length = packed(client, server.address, &port.to_be_bytes(), &mut buffer).unwrap();
+            let payload = &port.to_be_bytes();
+            let length = packed(Carried { from: client, to: server.address, class: 0, payload }, &mut buffer);
             server.write(&buffer[..length])
         };
         for port in 1..=MOST_CLIENTS as u16 {
@@ -321,11 +295,9 @@ mod tests {
             relay("127.0.0.1:0".parse().unwrap(), robot.local_addr().unwrap()).unwrap();
         let operators = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
         let mut buffer = vec![0; 65_535];
-        let mut carry = |from: &mut dyn Port, to: &mut dyn Port| loop {
-            let length = from.read(&mut buffer).unwrap();
-            if length > 0 {
-                return to.write(&buffer[..length]).unwrap();
-            }
+        let mut carry = |from: &mut dyn Port, to: &mut dyn Port| {
+            let length = next(from, &mut buffer);
+            to.write(&buffer[..length]).unwrap();
         };
         for (operator, says) in operators.iter().zip([b"a", b"b"]) {
             operator.send_to(says, clients.address()).unwrap();
@@ -339,6 +311,122 @@ mod tests {
             assert!(&said[..length] == says && relay == clients.address());
         }
         assert_eq!((clients.overruns(), server.overruns()), (0, 0));
+    }
+
+    /// The length of the next packet, which the kernel may still be delivering.
+    fn next(port: &mut dyn Port, buffer: &mut [u8]) -> usize {
+        for _ in 0..2_000 {
+            match port.read(buffer).unwrap() {
+                0 => std::thread::park_timeout(std::time::Duration::from_millis(1)),
+                length => return length,
+            }
+        }
+        panic!("nothing comes")
+    }
+
+    /// A client and a robot of a relay at this address, one datagram each way of this class; what arrived of it at both.
+    fn there_and_back(address: &str, class: u8) -> [u8; 2] {
+        let bind = || {
+            let socket = bound(address.parse().unwrap()).unwrap();
+            socket.set_nonblocking(false).unwrap();
+            socket.set_read_timeout(Some(std::time::Duration::from_secs(1))).unwrap();
+            socket
+        };
+        let (robot, operator) = (bind(), bind());
+        let listen = address.parse().unwrap();
+        let (mut clients, mut server) = relay(listen, robot.local_addr().unwrap()).unwrap();
+        let mut buffer = vec![0; 65_535];
+        send(&operator, b"there", Some(clients.address()), class).unwrap();
+        let length = next(&mut clients, &mut buffer);
+        server.write(&buffer[..length]).unwrap();
+        let (_, from, there) = receive(&robot, &mut [0; 8]).unwrap();
+        send(&robot, b"back", Some(from), class).unwrap();
+        let length = next(&mut server, &mut buffer);
+        clients.write(&buffer[..length]).unwrap();
+        let (_, _, back) = receive(&operator, &mut [0; 8]).unwrap();
+        [there, back]
+    }
+
+    #[test]
+    fn a_datagram_leaves_with_the_traffic_class_that_it_came_with() {
+        assert_eq!(there_and_back("127.0.0.1:0", 46 << 2 | 2), [46 << 2 | 2; 2]);
+        if UdpSocket::bind("[::1]:0").is_err() {
+            return println!("skipped: no IPv6");
+        }
+        assert_eq!(there_and_back("[::1]:0", 34 << 2), [34 << 2; 2]);
+    }
+
+    fn namespace() -> Option<Namespace> {
+        Namespace::new().inspect_err(|error| println!("skipped: {error}")).ok()
+    }
+
+    #[test]
+    fn a_link_local_client_is_answered_over_its_interface() {
+        let Some(namespace) = namespace() else { return };
+        if let Err(error) = namespace.ip("address add fe80::7/64 dev lo nodad") {
+            return println!("skipped: {error}");
+        }
+        // The kernel takes packets for an address a little later than it has it.
+        let is_there = || {
+            let shown = namespace.ip("-6 address show dev lo").unwrap();
+            let routed = namespace.ip("-6 route show table local").unwrap();
+            !shown.contains("tentative") && routed.contains("fe80::7")
+        };
+        for _ in 0..200 {
+            if is_there() {
+                break;
+            }
+            std::thread::park_timeout(std::time::Duration::from_millis(10));
+        }
+        assert_eq!(namespace.run(|| there_and_back("[fe80::7%1]:0", 0)).unwrap(), [0; 2]);
+    }
+
+    /// What a router says when a datagram to the robot is too long for its next link (RFC 792: destination unreachable, fragmentation
+    /// needed), and what a host says without UDP (protocol unreachable).
+    #[test]
+    fn what_the_network_says_of_one_datagram_does_not_end_a_relay() {
+        let Some(namespace) = namespace() else { return };
+        let tried = namespace.run(|| {
+            let robot = UdpSocket::bind("127.0.0.1:0").unwrap();
+            let address = robot.local_addr().unwrap();
+            let (_, mut server) = relay("127.0.0.1:0".parse().unwrap(), address).unwrap();
+            let from = "127.0.0.1:7".parse().unwrap();
+            let mut buffer = [0; 1_500];
+            let length = packed(Carried { from, to: address, class: 0, payload: b"pose" }, &mut buffer);
+            server.write(&buffer[..length]).unwrap();
+            let (_, relayed) = robot.recv_from(&mut [0; 8]).unwrap();
+            let raw = socket2::Socket::new(
+                socket2::Domain::IPV4,
+                socket2::Type::RAW,
+                Some(socket2::Protocol::ICMPV4),
+            );
+            let raw = raw.unwrap();
+            for (number, (code, mtu)) in [(4, 1_400_u16), (2, 0)].into_iter().enumerate() {
+                let mut message = vec![3, code, 0, 0, 0, 0];
+                message.extend(mtu.to_be_bytes());
+                let length =
+                    packed(Carried { from: relayed, to: address, class: 0, payload: b"pose" }, &mut buffer);
+                message.extend(&buffer[..length]);
+                let words =
+                    message.chunks_exact(2).map(|word| u32::from(u16::from_be_bytes([word[0], word[1]])));
+                let sum: u32 = words.sum();
+                let sum = !(((sum & 0xffff) + (sum >> 16)) as u16);
+                message[2..4].copy_from_slice(&sum.to_be_bytes());
+                raw.send_to(&message, &SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
+                // It does not come as a packet.
+                for _ in 0..2_000 {
+                    assert_eq!(server.read(&mut buffer).unwrap(), 0, "{code}");
+                    if server.errors() > number as u64 {
+                        break;
+                    }
+                    std::thread::park_timeout(std::time::Duration::from_millis(1));
+                }
+                assert_eq!(server.errors(), number as u64 + 1);
+            }
+            robot.send_to(b"back", relayed).unwrap();
+            assert_eq!(next(&mut server, &mut buffer), 32);
+        });
+        tried.unwrap();
     }
 
     #[test]

@@ -40,8 +40,11 @@ pub struct DirectionStats {
     pub corrupted: u64,
     /// Packets that a queue marked with Congestion Experienced.
     pub marked: u64,
-    /// Packets that the kernel did not take: with a flipped bit in the wrong place, they are no IP packets any more.
+    /// Packets that the kernel did not take: with a flipped bit in the wrong place, they are no IP packets any more. Of a relay also those
+    /// of a client beyond the most that have a socket, and those for which a socket's buffer had no room.
     pub refused: u64,
+    /// Errors that the network told a relay's sockets of packets that left: nobody listens there, or one is too long for the path.
+    pub errors: u64,
     /// Packets that are no IP packets, from the sender already. They did not enter.
     pub malformed: u64,
     /// Packets that the sending namespace's device dropped because the emulator did not keep up. They did not enter.
@@ -67,6 +70,7 @@ impl DirectionStats {
             corrupted: 0,
             marked: 0,
             refused: 0,
+            errors: 0,
             malformed: 0,
             overrun: 0,
             queue: Vec::new(),

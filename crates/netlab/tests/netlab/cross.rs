@@ -138,6 +138,69 @@ traffic = { cbr = { rate = "100kbit", packet = "75B" } }
     assert!(steady.delivered > 50 && steady.delay_ms.as_ref().is_some_and(|d| d.min >= 2.0), "{steady:?}");
 }
 
+/// The devices go on through the drain, so that what waits then may still travel; rates are of what was sent before.
+#[test]
+fn rates_of_a_session_are_those_of_the_time_that_counts() {
+    let session = r#"
+title = "media"
+duration = "2s"
+warmup = "500ms"
+drain = "2s"
+[links.bottleneck]
+between = ["operator", "robot"]
+chain = [{ server = { rate = "10Mbit", queue = { bytes = "50kB" } } }, { delay = "5ms" }]
+[session]
+operator = "operator"
+robot = "robot"
+transport = "udp"
+[session.forward]
+haptic = {}
+[session.backward]
+haptic = {}
+[cross.steady]
+from = "operator"
+to = "robot"
+traffic = { cbr = { rate = "2Mbit", packet = "500B" } }
+"#;
+    let Some([real, twin]) = both(session) else { return };
+    for name in ["session forward", "session backward"] {
+        let (one, other) = (flow(&real, name), flow(&twin, name));
+        for (one, other) in [
+            (one.sent_bps, other.sent_bps),
+            (one.delivered_bps, other.delivered_bps),
+            (one.efficiency.unwrap(), other.efficiency.unwrap()),
+        ] {
+            assert!((one / other - 1.0).abs() < 0.1, "{name}: {one} {other}");
+        }
+    }
+}
+
+/// A bit that is flipped where an IP packet says its version: the receiving kernel takes no such packet.
+#[test]
+fn what_the_kernel_refuses_of_corrupted_packets_is_no_longer_under_way() {
+    let corrupt = r#"
+title = "corrupt"
+duration = "3s"
+drain = "0s"
+[links.wire]
+between = ["operator", "robot"]
+chain = [{ delay = "2ms" }, { corrupt = "50%" }]
+[session]
+operator = "operator"
+robot = "robot"
+transport = "udp"
+[session.forward]
+haptic = {}
+[session.backward]
+haptic = {}
+"#;
+    let Some([real, _]) = both(corrupt) else { return };
+    let books = &real.conservation;
+    assert!(books.dropped.get("refused by the kernel").is_some_and(|refused| *refused > 0), "{books:?}");
+    let dropped: u64 = books.dropped.values().sum();
+    assert_eq!(books.sent, books.delivered + dropped + books.held, "{books:?}");
+}
+
 #[test]
 fn a_run_that_is_cancelled_ends_long_before_its_cross_traffic() {
     let long = SCENARIO.replace("duration = \"3s\"", "duration = \"3000s\"");

@@ -9,8 +9,7 @@ use taut_session::{ChannelEvent, OperatorEvent, RobotEvent};
 
 use super::books::Books;
 use super::{direction, name};
-use crate::metrics::percent;
-use crate::run::teleop::{Way, conservation};
+use crate::run::teleop::{Way, conservation, flow};
 use crate::run::turns::Turns;
 use crate::scenario::{Commands, Scenario};
 use taut_report::result::{FlowOwner, FlowResult, Input, PathResult, Ran, RunResult, Verdict};
@@ -116,20 +115,11 @@ pub fn account_commands(
 }
 
 fn flows(scenario: &Scenario, ways: &[Way; 2]) -> Vec<FlowResult> {
-    let rate = |bytes: u64| bytes as f64 * 8.0 / scenario.duration.as_secs_f64();
     let flow = |(side, way): (Side, &Way)| FlowResult {
         name: name(side).to_owned(),
         owner: FlowOwner::Commands(direction(side)),
         kind: "commands".to_owned(),
-        sent: way.entered,
-        delivered: way.left,
-        dropped: way.dropped.clone(),
-        loss_percent: percent(way.dropped.values().sum(), way.entered),
-        sent_bps: rate(way.entered_bytes),
-        delivered_bps: rate(way.left_bytes),
-        efficiency: None,
-        delay_ms: None,
-        counters: way.counters.clone(),
+        ..flow(scenario, direction(side), way, None)
     };
     [Side::Opens, Side::Waits].into_iter().zip(ways).map(flow).collect()
 }

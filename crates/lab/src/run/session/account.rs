@@ -11,7 +11,7 @@ use crate::run::still::period;
 use crate::run::teleop::{NODES, Way, conservation, flow, stream_keys};
 use crate::run::turns::Turns;
 use crate::scenario::{Direction, Scenario, Session};
-use taut_report::result::{Input, Ran, RunResult, Verdict};
+use taut_report::result::{FlowResult, Input, Ran, RunResult, Verdict};
 
 /// What one end did, each with the time of the one clock that both ends read.
 #[derive(Debug, Default)]
@@ -73,8 +73,9 @@ pub fn account_media(
     let flows = keys.iter().zip(&network).map(|(key, way)| {
         let application =
             media.iter().filter(|medium| medium.direction == key.direction).map(|medium| medium.goodput_bps);
-        let sent_bps = way.entered_bytes as f64 * 8.0 / scenario.duration.as_secs_f64();
-        flow(scenario, key.direction, way, (sent_bps > 0.0).then(|| application.sum::<f64>() / sent_bps))
+        let flow = flow(scenario, key.direction, way, None);
+        let sent_bps = Some(flow.sent_bps).filter(|bps| *bps > 0.0);
+        FlowResult { efficiency: sent_bps.map(|bps| application.sum::<f64>() / bps), ..flow }
     });
     RunResult {
         ran: Ran::Real,

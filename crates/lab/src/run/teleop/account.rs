@@ -35,6 +35,8 @@ pub struct Way {
     pub dropped: BTreeMap<String, u64>,
     /// Copies made inside.
     pub duplicated: u64,
+    /// Bytes that entered and that left after the warm-up and before the scenario's end, where that is known: rates are of these.
+    pub counted: Option<[u64; 2]>,
     /// What else is known of it, by name: `"late_p99_us"`. It goes to the counters of the flow.
     pub counters: BTreeMap<String, u64>,
 }
@@ -55,6 +57,10 @@ impl Way {
         self.left += way.left;
         self.left_bytes += way.left_bytes;
         self.duplicated += way.duplicated;
+        self.counted = match (self.counted, way.counted) {
+            (Some([entered, left]), Some(more)) => Some([entered + more[0], left + more[1]]),
+            (one, other) => one.or(other),
+        };
         for (cause, count) in &way.dropped {
             *self.dropped.entry(cause.clone()).or_default() += count;
         }
@@ -78,6 +84,7 @@ impl Way {
             left_bytes: self.left_bytes.saturating_sub(part.left_bytes),
             dropped: dropped.collect(),
             duplicated: self.duplicated.saturating_sub(part.duplicated),
+            counted: self.counted,
             counters: self.counters.clone(),
         }
     }
@@ -195,8 +202,11 @@ pub(in crate::run) fn flow(
     way: &Way,
     efficiency: Option<f64>,
 ) -> FlowResult {
-    let seconds = scenario.duration.as_secs_f64();
-    let rate = |bytes: u64| bytes as f64 * 8.0 / seconds;
+    let ([entered, left], time) = match way.counted {
+        Some(counted) => (counted, Watch::of(scenario).counted()),
+        None => ([way.entered_bytes, way.left_bytes], scenario.duration),
+    };
+    let rate = |bytes: u64| bytes as f64 * 8.0 / time.as_secs_f64();
     FlowResult {
         name: format!("session {}", direction.name()),
         owner: FlowOwner::Session(direction),
@@ -205,8 +215,8 @@ pub(in crate::run) fn flow(
         delivered: way.left,
         dropped: way.dropped.clone(),
         loss_percent: percent(way.dropped_in_all(), way.entered),
-        sent_bps: rate(way.entered_bytes),
-        delivered_bps: rate(way.left_bytes),
+        sent_bps: rate(entered),
+        delivered_bps: rate(left),
         efficiency,
         delay_ms: None,
         counters: way.counters.clone(),

@@ -72,10 +72,12 @@ pub(in crate::queue) struct Dequeue<'a> {
 impl Control {
     /// The packet that goes next, after those that are dropped before it (RFC 8289 section 5.6).
     pub(in crate::queue) fn dequeue(&mut self, mut from: Dequeue<'_>) -> Option<Packet> {
-        let Some(mut packet) = self.look(&mut from) else {
+        // A flow that runs empty stays above its target, as in Linux: only a drop that empties it says that it is not.
+        let Some(first) = from.fifo.pop() else {
             self.dropping = false;
             return None;
         };
+        let mut packet = self.judge(first, &mut from);
         let now = ticks(from.now.as_nanos());
         if self.dropping && !packet.1 {
             self.dropping = false;
@@ -115,13 +117,17 @@ impl Control {
         Some(packet.0)
     }
 
-    /// Takes the next packet out and says whether it may be dropped: the sojourn time has been above the target for an
-    /// interval (section 5.5, `dodequeue`).
+    /// The packet after one that was dropped.
     fn look(&mut self, from: &mut Dequeue<'_>) -> Option<(Packet, bool)> {
-        let Some((enqueued, packet)) = from.fifo.pop() else {
+        let next = from.fifo.pop();
+        if next.is_none() {
             self.first_above = None;
-            return None;
-        };
+        }
+        Some(self.judge(next?, from))
+    }
+
+    /// May this packet be dropped? The sojourn time has been above the target for an interval (section 5.5, `dodequeue`).
+    fn judge(&mut self, (enqueued, packet): (Time, Packet), from: &mut Dequeue<'_>) -> (Packet, bool) {
         let now = ticks(from.now.as_nanos());
         self.ldelay = now - ticks(enqueued.as_nanos());
         from.totals.maxpacket = from.totals.maxpacket.max(packet.meta.size.get());
@@ -129,10 +135,10 @@ impl Control {
             || from.elsewhere + from.fifo.backlog().bytes.get() <= from.parameters.mtu;
         if below {
             self.first_above = None;
-            return Some((packet, false));
+            return (packet, false);
         }
         let first_above = *self.first_above.get_or_insert(now + from.parameters.interval);
-        Some((packet, now > first_above))
+        (packet, now > first_above)
     }
 
     /// Begins with the rate of drops that held the queue the last time, if that was not long ago (section 5.6).
