@@ -378,7 +378,17 @@ mod tests {
             }
             std::thread::park_timeout(std::time::Duration::from_millis(10));
         }
-        assert_eq!(namespace.run(|| there_and_back("[fe80::7%1]:0", 0)).unwrap(), [0; 2]);
+        let tried = namespace.run(|| {
+            let robot = "[::1]:4433".parse().unwrap();
+            let (mut clients, _) = relay("[::]:0".parse().unwrap(), robot).unwrap();
+            let operator = UdpSocket::bind("[fe80::7%1]:0").unwrap();
+            operator.send_to(b"there", format!("[fe80::7%1]:{}", clients.address().port())).unwrap();
+            let mut buffer = [0; 1_500];
+            let length = next(&mut clients, &mut buffer);
+            let from = unpacked(&buffer[..length]).unwrap().from;
+            assert_eq!(clients.with_scope(from), operator.local_addr().unwrap());
+        });
+        tried.unwrap();
     }
 
     /// What a router says when a datagram to the robot is too long for its next link (RFC 792: destination unreachable, fragmentation
