@@ -509,7 +509,8 @@ proptest! {
             prop_assert_eq!(sampling.offered, taken);
             prop_assert_eq!(sampling.superseded + sampling.too_late, gone);
             let waiting = taken - gone - sampling.sent;
-            prop_assert!(waiting <= queue as u64);
+            // A tenth more for what stops a robot.
+            prop_assert!(waiting <= (queue + queue.div_ceil(10)) as u64);
             prop_assert_eq!(etp.poll_timeout().is_some(), waiting > 0);
         }
     }
