@@ -201,7 +201,7 @@ fn a_full_queue_of_reliable_messages_refuses_the_next() {
     let stop = |tag| Message { priority: Priority(0), ..reliable(tag) };
     assert_eq!(etp.send(at(0), stop(5)), Ok(()), "what stops a robot has room of its own");
     let full = Err(SendError::BufferFull(Bytes::new(30)));
-    assert_eq!((etp.send(at(0), reliable(6)), etp.send(at(0), stop(7))), (full.clone(), full), "one in ten");
+    assert_eq!((etp.send(at(0), reliable(6)), etp.send(at(0), stop(7))), (full, full), "one in ten");
 }
 
 #[test]
@@ -509,7 +509,8 @@ proptest! {
             prop_assert_eq!(sampling.offered, taken);
             prop_assert_eq!(sampling.superseded + sampling.too_late, gone);
             let waiting = taken - gone - sampling.sent;
-            prop_assert!(waiting <= queue as u64);
+            // A tenth more for what stops a robot.
+            prop_assert!(waiting <= (queue + queue.div_ceil(10)) as u64);
             prop_assert_eq!(etp.poll_timeout().is_some(), waiting > 0);
         }
     }

@@ -118,7 +118,7 @@ fn begun_anew(net: &mut Net<Sctp>) -> (Vec<u8>, Vec<u8>) {
     another.handle_timeout(net.now);
     let init = packet_of(&mut another, net.now);
     net.deliver(1, PathId(0), &init);
-    let answer = net.sent.last().unwrap().3.clone();
+    let answer = net.sent.last().expect("an answer").3.clone();
     let input = Datagram { path: PathId(0), ecn: Ecn::NotCapable, data: &answer, padding: 0 };
     another.handle_input(net.now, input);
     (answer, packet_of(&mut another, net.now))
