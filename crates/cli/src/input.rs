@@ -260,28 +260,29 @@ mod tests {
         }
     }
 
-    /// The first row, as it is said to the robot.
-    fn first(text: &str) -> Option<State> {
+    /// Position and velocity of the first row, as they are said to the robot, in whole mm and mm/s.
+    fn first(text: &str) -> Option<[[i32; 3]; 2]> {
         let signals = signals(text);
         let columns = guessed(&signals).unwrap()?;
-        Some(Recorded { signals, columns }.state(0))
+        let state = Recorded { signals, columns }.state(0);
+        Some([state.position, state.velocity].map(|along| along.map(|value| (value * 1e3).round() as i32)))
     }
 
     #[test]
     fn channels_are_found_by_the_names_that_recordings_have() {
         let ros = first("time_s,pose.position.x,pose.position.y,pose.position.z\n0,1,2,3\n").unwrap();
-        assert_eq!(ros.position, [1.0, 2.0, 3.0]);
+        assert_eq!(ros[0], [1_000, 2_000, 3_000]);
         let own = first("time_s,robot_state_position_x_m,operator_state_position_x_m\n0,1,2\n").unwrap();
-        assert_eq!(own.position, [2.0, 0.0, 0.0]);
+        assert_eq!(own[0], [2_000, 0, 0]);
         let csv = first("time_s,leader_position_x_m,leader_velocity_x_m_s\n0,1,2\n").unwrap();
-        assert_eq!((csv.position, csv.velocity), ([1.0, 0.0, 0.0], [2.0, 0.0, 0.0]));
+        assert_eq!(csv, [[1_000, 0, 0], [2_000, 0, 0]]);
         assert!(first("time_s,torque_nm\n0,1\n").is_none());
     }
 
     #[test]
     fn millimetres_are_made_metres_and_what_is_no_length_is_refused() {
         let text = "time_s,leader_position_x_mm,leader_position_y_m\n0,300,0.2\n";
-        assert_eq!(first(text).unwrap().position, [0.3, 0.2, 0.0]);
+        assert_eq!(first(text).unwrap()[0], [300, 200, 0]);
         let angle = signals("time_s,joint_position_x_rad,joint_velocity_y_rad_s\n0,1,2\n");
         let refused = "joint_position_x_rad is in rad: it has to be in m or mm";
         assert_eq!(guessed(&angle).unwrap_err(), refused);
