@@ -193,7 +193,8 @@ impl Ccid3 {
         self.jump_counter(now, feedback.counter);
     }
 
-    /// The limit from X_recv_set: twice what arrives.
+    /// The limit from X_recv_set: twice what arrives. The first report does not know that (section 6.3 has it say 0), and limits nothing: where
+    /// a loss delays it, 0 would leave a packet a minute.
     fn receive_limit(&mut self, now: Time, feedback: Feedback, rises: bool) -> f64 {
         if self.is_data_limited(now, feedback) {
             if rises {
@@ -202,7 +203,7 @@ impl Ccid3 {
                 return self.greatest_receive_rate();
             }
             self.maximize(now, feedback.x_recv);
-        } else {
+        } else if feedback.x_recv > 0.0 {
             let old = now - Duration::from_secs_f64(2.0 * self.r.unwrap_or(0.0));
             self.x_recv_set.push((now, feedback.x_recv));
             self.x_recv_set.retain(|(at, _)| *at >= old);
@@ -365,6 +366,14 @@ mod tests {
         let sent = greedy(&mut sender, at(250), at(300));
         sender.on_feedback(at(390), feedback(sent, 5_000.0, 0.0));
         assert!(close(sender.rate(), 10_000.0), "{}", sender.rate());
+    }
+
+    #[test]
+    fn a_first_report_that_comes_late_and_with_a_loss_leaves_the_rate_of_the_equation() {
+        let mut sender = ccid(100, Some(MS * 100));
+        let sent = greedy(&mut sender, at(0), at(150));
+        sender.on_feedback(at(260), feedback(sent, 0.0, 0.1));
+        assert!(close(sender.rate(), throughput(100.0, sender.r.unwrap(), 0.1)), "{}", sender.rate());
     }
 
     #[test]
