@@ -355,9 +355,10 @@ pub struct FlowResult {
     pub dropped: BTreeMap<String, u64>,
     /// dropped / sent, per cent; absent when nothing was sent.
     pub loss_percent: Option<f64>,
-    /// Wire bits sent per second after the warm-up.
+    /// Wire bits sent per second after the warm-up and before `duration` is over, also over real sockets, where what `--kernel` tells of a session is read
+    /// from devices at these two moments.
     pub sent_bps: f64,
-    /// Wire bits delivered per second after the warm-up.
+    /// Of these, wire bits delivered per second.
     pub delivered_bps: f64,
     /// Application bytes delivered / wire bytes sent; absent where a flow has no application bytes of its own.
     pub efficiency: Option<f64>,
@@ -392,7 +393,8 @@ pub struct LinkResult {
     pub queue_mean_bytes: f64,
     /// What the queue holds at most, where it is limited in bytes.
     pub queue_limit_bytes: Option<u64>,
-    /// Bytes that left × 8 / (rate × time), where the rate is constant.
+    /// Bytes that left × 8 / (rate × (`duration` + `drain`)), where the rate is constant. `[commands]` and `[teleop]` send nothing in the drain but what
+    /// ends the session: with much of it, their links are never used in full.
     pub utilisation: Option<f64>,
     /// What its queues counted in the whole run, by the names that Linux's `tc -s qdisc` has. Absent where they count nothing.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
