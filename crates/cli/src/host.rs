@@ -1,5 +1,6 @@
 //! What commands on real sockets share: signals, the session's thread and its scheduling, output line by line.
 
+use std::ffi::OsStr;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -186,6 +187,11 @@ impl Drop for OnSignal {
     fn drop(&mut self) {
         lock(&ENDS).end = None;
     }
+}
+
+/// One word of a shell's.
+pub(crate) fn quoted(word: impl AsRef<OsStr>) -> String {
+    format!("'{}'", word.as_ref().to_string_lossy().replace('\'', "'\\''"))
 }
 
 /// Also of a thread that panicked: what is behind it is whole after every statement.

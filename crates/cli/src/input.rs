@@ -85,9 +85,8 @@ impl Input {
         turns: bool,
     ) -> Result<Option<Device>, String> {
         let of_traces = [("--columns", !columns.is_empty()), ("--repeat", repeats)];
-        if let (false, Some((option, _))) =
-            (matches!(self, Self::Trace(_)), of_traces.into_iter().find(|(_, is_given)| *is_given))
-        {
+        let given = of_traces.into_iter().find(|(_, is_given)| *is_given);
+        if let Some((option, _)) = given.filter(|_| !matches!(self, Self::Trace(_))) {
             return Err(format!("{option} is for --input trace:FILE"));
         }
         let file = match self {

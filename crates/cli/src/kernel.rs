@@ -1,6 +1,5 @@
 //! `taut run --kernel`: the same command in a kernel of its own, in virtual time.
 
-use std::ffi::OsString;
 use std::fs;
 use std::net::Shutdown;
 use std::os::fd::AsFd;
@@ -12,7 +11,7 @@ use taut_core::Duration;
 use taut_lab::scenario::{Scenario, Variant};
 use taut_netlab::{Between, Guest, Scratch};
 
-use crate::host::OnSignal;
+use crate::host::{OnSignal, quoted};
 use crate::real::can_run;
 use crate::run::Arguments;
 use crate::{Ended, print};
@@ -55,7 +54,7 @@ fn script() -> Result<String, String> {
     let told = |error: std::io::Error| error.to_string();
     let own = std::env::current_exe().map_err(told)?;
     let here = std::env::current_dir().map_err(told)?;
-    let mut words = vec![quoted(own.into_os_string())];
+    let mut words = vec![quoted(own)];
     let mut given = std::env::args_os().skip(1);
     while let Some(word) = given.next() {
         match word.to_str() {
@@ -68,16 +67,11 @@ fn script() -> Result<String, String> {
             _ => words.push(quoted(word)),
         }
     }
-    let (words, here) = (words.join(" "), quoted(here.into_os_string()));
+    let (words, here) = (words.join(" "), quoted(here));
     Ok(format!(
         "cd {here}\nstatus=0\n{words} > /run/out/said 2> \
          /run/out/error || status=$?\necho $status > /run/out/ended\n"
     ))
-}
-
-/// One word of a shell's.
-pub(crate) fn quoted(word: OsString) -> String {
-    format!("'{}'", word.to_string_lossy().replace('\'', "'\\''"))
 }
 
 fn copy(from: &Path, to: &Path) -> std::io::Result<()> {

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File, Metadata, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -61,12 +61,7 @@ impl StateFile {
         own_folder_of(path).map_err(refused)?;
         let lived = exclusive && lock_of(path).try_exists().map_err(refused)?;
         let lock = if exclusive { Some(lock(path)?) } else { None };
-        let text = match fs::metadata(path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => lived.then(String::new),
-            Err(error) => return Err(refused(error)),
-            Ok(metadata) if metadata.len() > LONGEST => Some(String::new()),
-            Ok(_) => Some(String::from_utf8_lossy(&fs::read(path).map_err(refused)?).into_owned()),
-        };
+        let text = text_of(File::open(path), lived).map_err(refused)?;
         Ok((Self { path: path.to_owned(), stored: None, lock, lost: false }, text))
     }
 
@@ -179,6 +174,18 @@ fn own_folder_of(path: &Path) -> io::Result<()> {
 /// May this user not write in this folder, but for root's privilege?
 fn is_for_others(folder: &Metadata) -> bool {
     folder.uid() != rustix::process::geteuid().as_raw() && folder.mode() & 0o002 == 0
+}
+
+/// What is in a file; `None`: there is none, and none `lived`.
+fn text_of(file: io::Result<File>, lived: bool) -> io::Result<Option<String>> {
+    let file = match file {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(lived.then(String::new)),
+        file => file?,
+    };
+    let mut bytes = Vec::new();
+    file.take(LONGEST + 1).read_to_end(&mut bytes)?;
+    let is_ours = bytes.len() as u64 <= LONGEST;
+    Ok(Some(if is_ours { String::from_utf8_lossy(&bytes).into_owned() } else { String::new() }))
 }
 
 fn beside(path: &Path, ending: &str) -> PathBuf {

@@ -12,8 +12,7 @@ use taut_session::{Latch, RobotEvent, Status};
 use taut_transport::identity::Fingerprint;
 
 use crate::channels::Channels;
-use crate::host::{json_line, shown};
-use crate::kernel::quoted;
+use crate::host::{json_line, quoted, shown};
 use crate::operator::too_slow;
 use crate::recent::{self, Recent, status_line};
 use crate::state::kept as in_words;
@@ -57,7 +56,7 @@ impl Output {
             format!(
                 "A STOP IS LATCHED, from before this start: {}; {who} lets go of it, or, when this robot has ended: taut reset --state {}\n",
                 in_words(&latch),
-                quoted(path.as_os_str().to_owned())
+                quoted(path)
             )
         });
         print(&format!("{identity}\nlistens at {address} for an operator over {transport}\n{latched}"));

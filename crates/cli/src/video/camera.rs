@@ -175,8 +175,9 @@ impl Camera {
                 }
                 Next::Word(Word::Closed) => {
                     self.is_watched = false;
-                    let said = self.none_left_out();
-                    said.into_iter().for_each(|said| self.complaints.say(&said, true));
+                    if let Some(said) = self.none_left_out() {
+                        self.complaints.say(&said, true);
+                    }
                     return true;
                 }
                 Next::Word(Word::Ask(ask)) => {
@@ -315,8 +316,7 @@ impl Camera {
 
     /// There is an encoder for a picture of so many pixels, or that one is left out. What is to be said of it.
     fn prepare(&mut self, width: usize, height: usize) -> Option<String> {
-        let rate = self.frames.rate().unwrap_or(self.format.rate);
-        let format = Format { width, height, rate };
+        let format = Format { width, height, rate: self.pictures_a_second() };
         if std::mem::replace(&mut self.format, format) != format {
             self.encoder = None;
         }
@@ -326,7 +326,7 @@ impl Camera {
                 Err(error) => {
                     self.left_out += 1;
                     let is_new = self.refused.replace(format) != Some(format);
-                    let Self { name, .. } = self;
+                    let name = &self.name;
                     return is_new.then(|| {
                         format!(
                             "--video {name}: pictures of {width}×{height} pixels are left out, for there is no encoder: {error}"
@@ -348,8 +348,12 @@ impl Camera {
 
     /// From one picture to the next.
     fn period(&self) -> Duration {
-        let rate = self.frames.rate().unwrap_or(self.format.rate);
-        Duration::from_nanos(1_000_000_000 / u64::from(rate))
+        Duration::from_nanos(1_000_000_000 / u64::from(self.pictures_a_second()))
+    }
+
+    /// As its source tells, or as before.
+    fn pictures_a_second(&self) -> u32 {
+        self.frames.rate().unwrap_or(self.format.rate)
     }
 
     /// What an encoder is to make.

@@ -3,23 +3,22 @@
 //! That user may put anything there, at any moment, and must get no more by it than what is theirs: every name is looked up in the folder that was opened,
 //! no symbolic link in its place is followed, nothing that waits is waited for, and only what was made here is given away.
 
-use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{
     AtFlags, FlockOperation, Gid, Mode, OFlags, Uid, fchown, flock, open, openat, renameat, unlinkat,
 };
 use rustix::io::Errno;
 
-use super::{LONGEST, StateFileError, folder_of, is_for_others};
+use super::{StateFileError, beside, folder_of, is_for_others, lock_of, text_of};
 
 /// In the other user's folder, and locked against other processes.
 pub(super) struct ForeignFile {
     folder: File,
-    name: OsString,
+    name: PathBuf,
     lock: File,
     /// There was a lock, so there was a life.
     lived: bool,
@@ -40,8 +39,9 @@ impl ForeignFile {
         if !is_for_others(&folder.metadata().map_err(refused)?) {
             return Ok(None);
         }
-        let name = path.file_name().ok_or_else(|| refused(io::ErrorKind::InvalidInput.into()))?.to_owned();
-        let lock_name = with(&name, ".lock");
+        let name =
+            PathBuf::from(path.file_name().ok_or_else(|| refused(io::ErrorKind::InvalidInput.into()))?);
+        let lock_name = lock_of(&name);
         let (lock, lived) = match make(&folder, &lock_name) {
             Ok(lock) => (lock, false),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
@@ -58,17 +58,8 @@ impl ForeignFile {
 
     /// Its text becomes another one, as [`StateFile::open`](super::StateFile::open) and [`write`](super::StateFile::write) would have it.
     pub(super) fn replace(self, next: impl FnOnce(Option<&str>) -> String) -> io::Result<()> {
-        let text = match read(&self.folder, &self.name) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => self.lived.then(String::new),
-            Err(error) => return Err(error),
-            Ok(file) => {
-                let mut bytes = Vec::new();
-                file.take(LONGEST + 1).read_to_end(&mut bytes)?;
-                bytes.truncate(if bytes.len() as u64 > LONGEST { 0 } else { bytes.len() });
-                Some(String::from_utf8_lossy(&bytes).into_owned())
-            }
-        };
-        let new = with(&self.name, ".new");
+        let text = text_of(read(&self.folder, &self.name), self.lived)?;
+        let new = beside(&self.name, ".new");
         match unlinkat(&self.folder, &new, AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => {}
             Err(error) => return Err(error.into()),
@@ -83,14 +74,8 @@ impl ForeignFile {
     }
 }
 
-fn with(name: &OsStr, ending: &str) -> OsString {
-    let mut name = name.to_owned();
-    name.push(ending);
-    name
-}
-
 /// A new file, the folder's owner's. What is there already may be a link to a file that is not theirs.
-fn make(folder: &File, name: &OsStr) -> io::Result<File> {
+fn make(folder: &File, name: &Path) -> io::Result<File> {
     let flags = OWN | OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY;
     let file = File::from(openat(folder, name, flags, Mode::RUSR | Mode::WUSR)?);
     let owner = folder.metadata()?;
@@ -99,7 +84,7 @@ fn make(folder: &File, name: &OsStr) -> io::Result<File> {
 }
 
 /// A file that is there, if it is one.
-fn read(folder: &File, name: &OsStr) -> io::Result<File> {
+fn read(folder: &File, name: &Path) -> io::Result<File> {
     let file = File::from(openat(folder, name, OWN | OFlags::RDONLY, Mode::empty())?);
     match file.metadata()?.is_file() {
         true => Ok(file),

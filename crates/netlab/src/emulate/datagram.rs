@@ -48,17 +48,16 @@ pub(super) fn receive(socket: &UdpSocket, buffer: &mut [u8]) -> io::Result<(usiz
     Ok((message.bytes, from.ok_or(io::ErrorKind::InvalidData)?, class.unwrap_or(0)))
 }
 
-/// Sends a datagram with a class to where the socket is connected, or to `to`.
-pub(super) fn send(socket: &UdpSocket, payload: &[u8], to: Option<SocketAddr>, class: u8) -> io::Result<()> {
+/// Sends a datagram with a class.
+pub(super) fn send(socket: &UdpSocket, payload: &[u8], to: SocketAddr, class: u8) -> io::Result<()> {
     let wide = i32::from(class);
-    let is_ipv4 = match to.map_or_else(|| socket.peer_addr(), Ok)?.ip() {
+    let is_ipv4 = match to.ip() {
         IpAddr::V4(_) => true,
         IpAddr::V6(address) => address.to_ipv4_mapped().is_some(),
     };
     let control = [if is_ipv4 { ControlMessage::Ipv4Tos(&class) } else { ControlMessage::Ipv6TClass(&wide) }];
-    let to = to.map(SockaddrStorage::from);
     let parts = [IoSlice::new(payload)];
-    sendmsg(socket.as_raw_fd(), &parts, &control, MsgFlags::empty(), to.as_ref())?;
+    sendmsg(socket.as_raw_fd(), &parts, &control, MsgFlags::empty(), Some(&SockaddrStorage::from(to)))?;
     Ok(())
 }
 

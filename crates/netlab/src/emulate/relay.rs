@@ -103,7 +103,7 @@ impl Port for Clients {
 
     fn write(&mut self, packet: &[u8]) -> io::Result<()> {
         let Carried { to, class, payload, .. } = unpacked(packet).ok_or(io::ErrorKind::InvalidData)?;
-        send(&self.socket, payload, Some(self.with_scope(to)), class)
+        send(&self.socket, payload, self.with_scope(to), class)
     }
 
     fn overruns(&self) -> u64 {
@@ -218,7 +218,8 @@ impl Port for Server {
 
     fn write(&mut self, packet: &[u8]) -> io::Result<()> {
         let Carried { from, class, payload, .. } = unpacked(packet).ok_or(io::ErrorKind::InvalidData)?;
-        send(&self.flow(from)?.socket, payload, None, class)
+        let to = self.address;
+        send(&self.flow(from)?.socket, payload, to, class)
     }
 
     fn errors(&self) -> u64 {
@@ -336,11 +337,11 @@ mod tests {
         let listen = address.parse().unwrap();
         let (mut clients, mut server) = relay(listen, robot.local_addr().unwrap()).unwrap();
         let mut buffer = vec![0; 65_535];
-        send(&operator, b"there", Some(clients.address()), class).unwrap();
+        send(&operator, b"there", clients.address(), class).unwrap();
         let length = next(&mut clients, &mut buffer);
         server.write(&buffer[..length]).unwrap();
         let (_, from, there) = receive(&robot, &mut [0; 8]).unwrap();
-        send(&robot, b"back", Some(from), class).unwrap();
+        send(&robot, b"back", from, class).unwrap();
         let length = next(&mut server, &mut buffer);
         clients.write(&buffer[..length]).unwrap();
         let (_, _, back) = receive(&operator, &mut [0; 8]).unwrap();
