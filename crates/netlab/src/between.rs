@@ -209,3 +209,26 @@ fn way(stats: &DirectionStats) -> Way {
         counters: BTreeMap::from(counters.map(|(name, count)| (name.to_owned(), count))),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use taut_core::DropCause;
+
+    use super::*;
+
+    /// A bit that is flipped where an IP packet says its version: the receiving kernel takes no such packet.
+    #[test]
+    fn what_the_kernel_refuses_of_corrupted_packets_is_no_longer_under_way() {
+        let lost = vec![(DropCause::Loss, 2)];
+        let stats = DirectionStats {
+            entered: 10,
+            left: 5,
+            dropped: lost.into_iter().collect(),
+            refused: 3,
+            ..DirectionStats::new()
+        };
+        let way = way(&stats);
+        assert_eq!(way.dropped.get("refused by the kernel"), Some(&3));
+        assert_eq!(way.entered, way.left + way.dropped.values().sum::<u64>());
+    }
+}

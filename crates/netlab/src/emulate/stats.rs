@@ -59,7 +59,7 @@ impl DirectionStats {
     /// The longest lateness that is told apart, in nanoseconds.
     const LONGEST: u64 = 1_000_000_000;
 
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             entered: 0,
             entered_bytes: 0,

@@ -175,32 +175,6 @@ traffic = { cbr = { rate = "2Mbit", packet = "500B" } }
     }
 }
 
-/// A bit that is flipped where an IP packet says its version: the receiving kernel takes no such packet.
-#[test]
-fn what_the_kernel_refuses_of_corrupted_packets_is_no_longer_under_way() {
-    let corrupt = r#"
-title = "corrupt"
-duration = "3s"
-drain = "0s"
-[links.wire]
-between = ["operator", "robot"]
-chain = [{ delay = "2ms" }, { corrupt = "50%" }]
-[session]
-operator = "operator"
-robot = "robot"
-transport = "udp"
-[session.forward]
-haptic = {}
-[session.backward]
-haptic = {}
-"#;
-    let Some([real, _]) = both(corrupt) else { return };
-    let books = &real.conservation;
-    assert!(books.dropped.get("refused by the kernel").is_some_and(|refused| *refused > 0), "{books:?}");
-    let dropped: u64 = books.dropped.values().sum();
-    assert_eq!(books.sent, books.delivered + dropped + books.held, "{books:?}");
-}
-
 #[test]
 fn a_run_that_is_cancelled_ends_long_before_its_cross_traffic() {
     let long = SCENARIO.replace("duration = \"3s\"", "duration = \"3000s\"");
