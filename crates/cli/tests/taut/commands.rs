@@ -1,6 +1,5 @@
 //! The other commands: schema, plan, trace; and what `run` prints.
 
-use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 use serde_json::Value;
@@ -512,15 +511,15 @@ fn an_axis_makes_a_variant_of_each_of_its_values() {
 fn a_bridge_to_ros_2_is_a_program_of_its_own_and_where_it_is_missing_that_is_said() {
     let world = World::new("ros2");
     let mut command = world.command("ros2 bridge.toml --json");
-    // A folder of its own, in which nothing else is.
+    // A folder of its own, in which nothing else is. What this process wrote itself would be busy as long as a child of another test has it open.
     let alone = world.path("taut");
-    std::fs::copy(command.get_program(), &alone).unwrap();
+    std::fs::hard_link(command.get_program(), &alone).unwrap();
     let mut missing = Command::new(&alone);
     missing.args(command.get_args()).env("PATH", world.path("")).current_dir(world.path(""));
     let missing = ended(missing.output().unwrap());
     assert!(missing.status == 2 && missing.err.contains("make ros2"), "{missing:?}");
-    world.write("taut-ros2", "#!/bin/sh\necho \"$@\"; exit 7\n");
-    std::fs::set_permissions(world.path("taut-ros2"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let made = "printf '#!/bin/sh\necho \"$@\"; exit 7\n' > taut-ros2; chmod 755 taut-ros2";
+    assert!(Command::new("sh").args(["-c", made]).current_dir(world.path("")).status().unwrap().success());
     command = Command::new(&alone);
     let there = ended(command.args(["ros2", "bridge.toml", "--json"]).output().unwrap());
     assert_eq!((there.status, there.out.trim()), (7, "bridge.toml --json"), "{there:?}");

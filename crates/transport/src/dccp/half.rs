@@ -91,6 +91,14 @@ impl Sender {
         }
     }
 
+    /// What a packet that goes now remembers of CCID 3's pace.
+    pub(super) fn unlimited(&self) -> Option<Time> {
+        match self {
+            Self::TcpLike(_) => None,
+            Self::Tfrc { ccid, .. } => ccid.unlimited(),
+        }
+    }
+
     pub(super) fn on_ack(&mut self, now: Time, ack: Acked<'_>, sent: &mut SentLog, gss: Seq) {
         match self {
             Self::TcpLike(ccid) => ccid.on_ack(now, ack, sent, gss),
@@ -171,6 +179,7 @@ fn feedback(ack: Acked<'_>, sent: &mut SentLog, last_loss: &mut Option<Seq>) -> 
     Some(Feedback {
         sent: packet.at,
         counter: packet.data.then_some(packet.counter),
+        unlimited: packet.unlimited,
         elapsed: ack.elapsed,
         x_recv: rate?,
         p,
@@ -310,7 +319,8 @@ mod tests {
     fn a_receive_rate_and_a_loss_event_rate_alone_are_feedback() {
         let (first, mut loss) = (Seq::new(7), None);
         let mut sent = SentLog::new(first);
-        let packet = Sent { at: Time::ZERO, data: true, counter: 3, fate: Fate::Flying, told: None };
+        let packet =
+            Sent { at: Time::ZERO, data: true, counter: 3, unlimited: None, fate: Fate::Flying, told: None };
         sent.push(packet);
         let mut of = |options: &[DccpOption<'_>]| {
             let mut bytes = Vec::new();

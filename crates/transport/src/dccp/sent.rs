@@ -27,6 +27,8 @@ pub(super) struct Sent {
     pub(super) data: bool,
     /// CCID 3's window counter in it.
     pub(super) counter: u8,
+    /// When CCID 3 had last sent all that it was allowed, this packet included.
+    pub(super) unlimited: Option<Time>,
     pub(super) fate: Fate,
     /// It carried an Ack Vector that ended here.
     pub(super) told: Option<Seq>,

@@ -125,7 +125,6 @@ impl Dccp {
         let told = if acks { self.write_ack(now) } else { None };
         let must_ack = self.state == State::PartOpen || acks;
         let packet = if must_ack { Packet::DataAck { ack: self.seq.gsr } } else { Packet::Data };
-        let transmit = self.finish(now, packet, ccval, told, buffer);
         if allowed {
             self.sender.as_mut()?.on_sent(now, bytes);
         } else {
@@ -135,7 +134,7 @@ impl Dccp {
         self.acks.sent_data = Some(now);
         self.acks.unheard.get_or_insert(now);
         self.stats.sent += 1;
-        Some(transmit)
+        Some(self.finish(now, packet, ccval, told, buffer))
     }
 
     /// The newest packet with a message in it, or what was before all of them.
@@ -255,7 +254,8 @@ impl Dccp {
         let header = Repr { ccval, ..self.header(seq, packet) };
         let message: &[u8] = if data { &self.prefixed } else { &[] };
         header.emit(&self.options, message, buffer);
-        let sent = Sent { at: now, data, counter: ccval, fate: Fate::Flying, told };
+        let unlimited = self.sender.as_ref().and_then(Sender::unlimited);
+        let sent = Sent { at: now, data, counter: ccval, unlimited, fate: Fate::Flying, told };
         let forgotten = self.sent.push(sent).is_some_and(|packet| packet.data);
         if let (true, Some(Sender::TcpLike(ccid))) = (forgotten, &mut self.sender) {
             ccid.on_forgotten();

@@ -76,9 +76,7 @@ impl Rig {
     }
 
     fn bind(&self, namespace: &Namespace, address: &str) -> UdpSocket {
-        let socket = namespace.run(|| UdpSocket::bind(address)).expect("it is there").expect("a socket");
-        socket.set_read_timeout(Some(Duration::from_millis(800))).expect("a socket has one");
-        socket
+        namespace.run(|| UdpSocket::bind(address)).expect("it is there").expect("a socket")
     }
 
     fn config(&self, policy: Policy, mode: Mode) -> GateConfig {
@@ -132,10 +130,14 @@ fn session(rig: &Rig, gate: Option<(Policy, Mode)>) -> Result<Outcome, GateError
     })
 }
 
+/// Until nothing comes any more. The first packet may take seconds: the kernel lets a new device send up to a second after it is up.
 fn received(socket: &UdpSocket) -> Vec<Vec<u8>> {
     let mut buffer = [0; 2_000];
+    let within = |time| socket.set_read_timeout(Some(time)).expect("a socket has one");
+    within(Duration::from_secs(10));
     let packets = std::iter::from_fn(|| {
         let length = socket.recv(&mut buffer).ok()?;
+        within(Duration::from_millis(800));
         Some(buffer[..length].to_vec())
     });
     packets.collect()

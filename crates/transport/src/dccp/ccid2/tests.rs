@@ -28,7 +28,8 @@ impl Bench {
         let first = self.next;
         while self.ccid.may_send() {
             self.ccid.before_sending(now);
-            let packet = Sent { at: now, data: true, counter: 0, fate: Fate::Flying, told: None };
+            let packet =
+                Sent { at: now, data: true, counter: 0, unlimited: None, fate: Fate::Flying, told: None };
             self.sent.push(packet);
             self.ccid.on_sent(now);
             self.next += 1;
@@ -112,7 +113,8 @@ fn what_was_overtaken_before_is_lost_when_later_packets_were_sent_long_after_it(
     let mut bench = Bench::new();
     bench.ccid.cwnd = 60;
     for ms in 0..60 {
-        let packet = Sent { at: at(ms), data: true, counter: 0, fate: Fate::Flying, told: None };
+        let packet =
+            Sent { at: at(ms), data: true, counter: 0, unlimited: None, fate: Fate::Flying, told: None };
         bench.sent.push(packet);
         bench.ccid.on_sent(at(ms));
         bench.next += 1;

@@ -33,11 +33,11 @@ pub(crate) struct Ccid3 {
     nofeedback: Option<Time>,
     /// When the first packet went since the timer was set; `None` while it is idle.
     first: Option<Time>,
-    /// Nominal time of the last packet.
+    /// Nominal time of the last packet, and its bytes.
     nominal: Option<Time>,
-    not_limited: [Time; 2],
-    t_new: Time,
-    t_next: Time,
+    last: f64,
+    /// When everything that was allowed had last been sent.
+    unlimited: Option<Time>,
     counter: u8,
     counter_at: Option<Time>,
     /// No faster until then: the receiver is slow (RFC 4340 section 11.6).
@@ -55,6 +55,8 @@ pub(crate) struct Feedback {
     pub(crate) sent: Time,
     /// That packet's window counter, if it carried data.
     pub(crate) counter: Option<u8>,
+    /// [`Ccid3::unlimited`] as of that packet.
+    pub(crate) unlimited: Option<Time>,
     /// How long the receiver held it.
     pub(crate) elapsed: Duration,
     /// The receive rate.
@@ -83,9 +85,8 @@ impl Ccid3 {
             nofeedback: None,
             first: None,
             nominal: None,
-            not_limited: [Time::ZERO; 2],
-            t_new: Time::ZERO,
-            t_next: Time::ZERO,
+            last: s,
+            unlimited: None,
             counter: 0,
             counter_at: None,
             hold_until: Time::ZERO,
@@ -117,9 +118,11 @@ impl Ccid3 {
         self.r.map(|r| (4.0 * self.s).min((2.0 * self.s).max(4380.0)) / r)
     }
 
-    /// When the next packet may go: t_ipi = s/X after the nominal time of the last one (section 4.6).
+    /// When the next packet may go: in the time that the last one's bytes take at X after its nominal time. Section 4.6 has it s/X, of an
+    /// average packet. But X counts bytes, and so does the receiver: of short messages that alone go between long ones, a quarter as long as
+    /// `s` still says, less than a half of X would arrive, and twice that is the most that X may be, each time anew.
     pub(crate) fn next_send(&self) -> Time {
-        self.nominal.map_or(Time::ZERO, |last| last + Duration::from_secs_f64(self.s / self.x))
+        self.nominal.map_or(Time::ZERO, |nominal| nominal + Duration::from_secs_f64(self.last / self.x))
     }
 
     pub(crate) fn may_send(&self, now: Time) -> bool {
@@ -150,17 +153,19 @@ impl Ccid3 {
             self.restart_timer(now);
         }
         self.nominal = Some(if self.nominal.is_none() { now } else { self.next_send().max(credit) });
+        self.last = bytes.max(1) as f64;
         self.s += (bytes as f64 - self.s) / 16.0;
         self.first.get_or_insert(now);
         // Section 8.2.1: everything that was allowed has been sent, so the sender is not limited by its data; but of the first packet
         // after idleness, what is reported covers that as well.
         if self.next_send() > now && !resumes {
-            if self.not_limited[0] <= self.t_new {
-                self.not_limited[0] = now;
-            } else if self.not_limited[1] <= self.t_next {
-                self.not_limited[1] = now;
-            }
+            self.unlimited = Some(now);
         }
+    }
+
+    /// When everything that was allowed had last been sent: then the sender was limited by its rate, not by its data.
+    pub(crate) fn unlimited(&self) -> Option<Time> {
+        self.unlimited
     }
 
     /// The receiver cannot keep up.
@@ -196,7 +201,7 @@ impl Ccid3 {
     /// The limit from X_recv_set: twice what arrives. The first report does not know that (section 6.3 has it say 0), and limits nothing: where
     /// a loss delays it, 0 would leave a packet a minute.
     fn receive_limit(&mut self, now: Time, feedback: Feedback, rises: bool) -> f64 {
-        if self.is_data_limited(now, feedback) {
+        if self.is_data_limited(feedback) {
             if rises {
                 self.x_recv_set.iter_mut().for_each(|(_, rate)| *rate /= 2.0);
                 self.maximize(now, 0.85 * feedback.x_recv);
@@ -225,20 +230,12 @@ impl Ccid3 {
         self.x_recv_set.iter().fold(0.0, |greatest: f64, (_, rate)| greatest.max(*rate))
     }
 
-    /// Did the sender send all it was allowed to at no time in the interval that the feedback covers (section 8.2.1)?
-    fn is_data_limited(&mut self, now: Time, feedback: Feedback) -> bool {
-        if feedback.x_recv == 0.0 {
-            return false;
-        }
-        self.t_new = feedback.sent;
-        self.t_next = now;
-        let t_old = self.t_new - Duration::from_secs_f64(self.r.unwrap_or(0.0));
-        let covers = |at: Time| t_old < at && at <= self.t_new;
-        let limited = !self.not_limited.iter().any(|at| covers(*at));
-        if self.not_limited[0] <= self.t_new && self.not_limited[1] > self.t_new {
-            self.not_limited[0] = self.not_limited[1];
-        }
-        limited
+    /// Did the sender send all it was allowed to at no time in the interval that the feedback covers, the round trip before the packet that it
+    /// acknowledges (section 8.2.1)? That section remembers two such times in all, and so takes a flow for limited by its data whose packets after
+    /// them were lost, and halves it for each further loss; here each packet tells its own.
+    fn is_data_limited(&self, feedback: Feedback) -> bool {
+        let from = feedback.sent - Duration::from_secs_f64(self.r.unwrap_or(0.0));
+        feedback.x_recv > 0.0 && feedback.unlimited.is_none_or(|at| at <= from)
     }
 
     /// The end of step 4 of section 4.3.
@@ -322,7 +319,15 @@ mod tests {
     }
 
     fn feedback(sent: Time, x_recv: f64, p: f64) -> Feedback {
-        Feedback { sent, counter: None, elapsed: Duration::ZERO, x_recv, p, new_loss: false }
+        Feedback {
+            sent,
+            counter: None,
+            unlimited: Some(sent),
+            elapsed: Duration::ZERO,
+            x_recv,
+            p,
+            new_loss: false,
+        }
     }
 
     fn close(value: f64, expected: f64) -> bool {
@@ -392,6 +397,41 @@ mod tests {
         assert!(close(sender.rate(), 2_000.0), "twice what arrives: {}", sender.rate());
     }
 
+    /// What arrives is counted in bytes: a short message goes as much sooner.
+    #[test]
+    fn short_messages_after_long_ones_do_not_lower_the_rate() {
+        let mut sender = ccid(100, Some(MS * 2));
+        let mut now = greedy(&mut sender, at(0), at(100));
+        sender.on_feedback(now, feedback(now - MS * 2, 20_000.0, 0.1));
+        let before = sender.rate();
+        for _ in 0..20 {
+            let began = now;
+            for _ in 0..4 {
+                now = sender.next_send().max(now);
+                sender.on_sent(now, 20);
+            }
+            let x_recv = 80.0 / (sender.next_send().saturating_since(began)).as_secs_f64();
+            sender.on_feedback(now + MS * 2, feedback(now, x_recv, 0.1));
+        }
+        assert!(sender.rate() > before / 4.0, "{before} {}", sender.rate());
+    }
+
+    /// The sender had sent all that it was allowed whenever a packet went, and most of them were lost.
+    #[test]
+    fn losses_do_not_make_a_flow_limited_by_its_data() {
+        let mut sender = ccid(100, Some(MS * 2));
+        let sent = greedy(&mut sender, at(0), at(20));
+        sender.on_feedback(at(22), feedback(sent, 10_000.0, 0.1));
+        for n in 0..8 {
+            let sent = greedy(&mut sender, at(40 + 40 * n), at(70 + 40 * n));
+            let unlimited = sender.unlimited();
+            assert_eq!(unlimited, Some(sent));
+            let late = Feedback { unlimited, new_loss: true, ..feedback(sent, 5_000.0, 0.1) };
+            sender.on_feedback(sent + MS * 2, late);
+            assert!(close(sender.rate(), 10_000.0), "{n}: twice what arrives: {}", sender.rate());
+        }
+    }
+
     /// RFC 5348 section 4.3: a sender that had less to send than it was allowed keeps its greatest receive rate.
     #[test]
     fn a_sender_limited_by_its_data_keeps_its_rate() {
@@ -401,7 +441,10 @@ mod tests {
                 sender.on_sent(at(n * 10 - 10), 100);
                 sender.on_feedback(
                     at(n * 10),
-                    feedback(at(n * 10 - 10), if n == 1 { 0.0 } else { 10_000.0 }, 0.0),
+                    Feedback {
+                        unlimited: None,
+                        ..feedback(at(n * 10 - 10), if n == 1 { 0.0 } else { 10_000.0 }, 0.0)
+                    },
                 );
                 sender.rate()
             })
