@@ -405,13 +405,10 @@ mod tests {
         sender.on_feedback(now, feedback(now - MS * 2, 20_000.0, 0.1));
         let before = sender.rate();
         for _ in 0..20 {
-            let began = now;
-            for _ in 0..4 {
-                now = sender.next_send().max(now);
-                sender.on_sent(now, 20);
-            }
-            let x_recv = 80.0 / (sender.next_send().saturating_since(began)).as_secs_f64();
-            sender.on_feedback(now + MS * 2, feedback(now, x_recv, 0.1));
+            now = sender.next_send().max(now);
+            sender.on_sent(now, 20);
+            let takes = sender.next_send().saturating_since(now);
+            sender.on_feedback(now + MS * 2, feedback(now, 20.0 / takes.as_secs_f64(), 0.1));
         }
         assert!(sender.rate() > before / 4.0, "{before} {}", sender.rate());
     }
