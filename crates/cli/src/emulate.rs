@@ -155,6 +155,9 @@ fn warn(running: &RunningEmulator) {
     }
 }
 
+/// So soon it is noticed that one has ended by itself.
+const LOOK: Duration = Duration::from_millis(100);
+
 /// Tells what they do until they are to end.
 fn watch(arguments: &Arguments, clock: &Clock, all: Vec<(String, RunningEmulator)>) -> Ended {
     let (stop, stopped) = channel();
@@ -166,10 +169,14 @@ fn watch(arguments: &Arguments, clock: &Clock, all: Vec<(String, RunningEmulator
     let mut next = clock.now() + arguments.every;
     loop {
         let until = end.map_or(next, |end| end.min(next));
-        let wait = std::time::Duration::from(until.saturating_since(clock.now()));
-        let interrupted = !matches!(stopped.recv_timeout(wait), Err(RecvTimeoutError::Timeout));
-        if interrupted || end.is_some_and(|end| clock.now() >= end) {
+        let wait = until.saturating_since(clock.now()).min(LOOK);
+        let interrupted = !matches!(stopped.recv_timeout(wait.into()), Err(RecvTimeoutError::Timeout));
+        let has_ended = all.iter().any(|(_, running)| running.has_ended());
+        if interrupted || has_ended || end.is_some_and(|end| clock.now() >= end) {
             break;
+        }
+        if clock.now() < next {
+            continue;
         }
         next += arguments.every;
         for (link, running) in &all {
@@ -179,7 +186,8 @@ fn watch(arguments: &Arguments, clock: &Clock, all: Vec<(String, RunningEmulator
         }
     }
     for (link, running) in all {
-        let stats = running.stop().map_err(|error| error.to_string())?;
+        let stats =
+            running.stop().map_err(|error| format!("the link `{link}` carries nothing more: {error}"))?;
         tell(arguments.json, "summary", clock, several.then_some(&link), &stats)?;
     }
     Ok(ExitCode::SUCCESS)

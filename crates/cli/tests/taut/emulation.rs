@@ -88,6 +88,20 @@ fn ten_milliseconds_each_way_are_a_round_trip_of_twenty() {
 }
 
 #[test]
+fn an_emulator_whose_device_is_gone_ends_with_an_error() {
+    let Some((a, b)) = namespaces() else { return };
+    let world = World::new("emulator-gone");
+    world.write("wire.toml", TEN_MS);
+    let between = format!("{},{}", a.name().unwrap(), b.name().unwrap());
+    let mut emulator =
+        Running::start(world.command(&format!("emulate wire.toml --between {between} --json --every 100ms")));
+    emulator.wait_for("statistics");
+    a.ip("link del taut0").unwrap();
+    assert_eq!(emulator.find(|line| line["event"] == "summary"), None);
+    assert_eq!(emulator.end("-TERM").0, 2, "it ended by itself");
+}
+
+#[test]
 fn without_namespaces_a_line_says_how_to_make_them() {
     let world = World::new("emulation-wrong");
     world.write("wire.toml", TEN_MS);

@@ -209,6 +209,11 @@ impl RunningEmulator {
         self.warnings.recv().unwrap_or_default()
     }
 
+    /// It carries nothing any more, and [`stop`](Self::stop) says why: somebody removed a device.
+    pub fn has_ended(&self) -> bool {
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
     /// Stops it, and removes the devices. What is inside the links is lost.
     ///
     /// # Errors
