@@ -239,7 +239,7 @@ impl<T: Transport> Operator<T> {
                 }
                 OperatorEvent::WasReset
             }
-            (Kind::Resume, Answer::Done) => {
+            (Kind::Resume, Answer::Done) if !native || self.robot.state == RobotState::Enabled => {
                 if !native {
                     self.robot.state = RobotState::Enabled;
                 }
@@ -251,7 +251,9 @@ impl<T: Transport> Operator<T> {
                 return self.command = Some(pending);
             }
             (Kind::Reset, answer) => OperatorEvent::ResetRefused { answer: Some(answer) },
+            // It has stopped since: that was told ahead of this answer, or by it.
             (Kind::Resume, answer) => {
+                let answer = if answer == Answer::Done { Answer::Superseded } else { answer };
                 let age = Duration::from_micros(ack.age_us.into());
                 OperatorEvent::ResumeRefused { answer: Some(answer), age }
             }

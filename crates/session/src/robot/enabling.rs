@@ -11,7 +11,9 @@ impl<T: Transport> Robot<T> {
     /// within the watchdog's time.
     pub fn enabled(&mut self, now: Time, epoch: u32) {
         self.check(now);
-        if self.safety.taken(epoch) {
+        if self.safety.taken(now, epoch) {
+            self.guard.enable(now);
+            self.guards.values_mut().for_each(|guard| guard.enable(now));
             self.next_status = now;
             self.answer_resume(now, Answer::Done);
         }
