@@ -238,6 +238,7 @@ impl<T: Conversation, P: RobotDevice> Robot<T, P> {
             let state = measured.state;
             self.position = state.position;
             self.session.measure(now, state.position);
+            self.session.measure_orientation(now, state.orientation_wxyz);
             if self.device.0.feeds_back() && self.has_operator {
                 let state = State { created: now, ..measured.feedback.map_or(state, |law| law.state) };
                 // Why one is refused is in the counters.

@@ -185,6 +185,12 @@ impl<T: Transport> Robot<T> {
         self.guard.measure(now, position);
     }
 
+    /// How the robot is turned: what [turns](crate::OperatorConfig::turns) is judged by, as long as it is not older than the watchdog's time.
+    /// [`send_feedback`](Self::send_feedback) says it as well. What is no orientation changes nothing.
+    pub fn measure_orientation(&mut self, now: Time, orientation_wxyz: [f32; 4]) {
+        self.guard.measure_orientation(now, orientation_wxyz);
+    }
+
     /// Where the robot is, as far as a channel of motion moves it: where that motion begins after a resume, and what the limit of its
     /// effort counts from. Of another schema, or not finite, it changes nothing.
     pub fn measure_motion(&mut self, now: Time, channel: ChannelId, measured: &Motion) {
@@ -201,12 +207,13 @@ impl<T: Transport> Robot<T> {
     pub fn send_feedback(&mut self, now: Time, state: State) -> Result<u64, StateError> {
         self.check(now);
         let state = self.as_sent(State { created: state.created.min(now), ..state });
+        // Another number that is not finite takes nothing from these.
+        self.measure(state.created, state.position);
+        self.measure_orientation(state.created, state.orientation_wxyz);
         if !state.is_finite() {
             self.feedback_drops.add(DropCause::NotFinite);
             return Err(StateError::NotFinite);
         }
-        self.measure(state.created, state.position);
-        self.guard.measure_orientation(state.created, state.orientation_wxyz);
         let item = self.sending.item(state);
         let error = if self.operator.is_none() || self.closed {
             Some(StateError::NotConnected)
