@@ -357,12 +357,8 @@ impl<T: Transport> Robot<T> {
             self.listen(self.now);
             self.report_drops();
         }
-        while let Some(event) = self.events.pop_front() {
-            if let Some(event) = self.withhold(event) {
-                return Some(event);
-            }
-        }
-        self.sending.channels.poll_event().map(RobotEvent::Channel)
+        let event = self.events.pop_front();
+        event.or_else(|| self.sending.channels.poll_event().map(RobotEvent::Channel))
     }
 
     /// When `handle_timeout` has something to do, and what.

@@ -302,8 +302,6 @@ impl<T: Transport> Robot<T> {
         if self.safety.is_enabled() && !was_enabled {
             // Motion tells when it was made in whole µs.
             self.floor_ns = command.created_ns / 1_000 * 1_000;
-            self.guard.enable(now);
-            self.guards.values_mut().for_each(|guard| guard.enable(now));
             self.events.push_back(RobotEvent::Enabled { epoch: self.safety.epoch() });
             self.resume = Some((*command, ages));
         }
@@ -424,6 +422,9 @@ impl<T: Transport> Robot<T> {
         if self.config.turns && self.guard.is_apart(now, &state) && self.safety.pause(StopCause::TurnedApart)
         {
             self.halt(now, StopCause::TurnedApart);
+            return Err(Verdict::Stopped);
+        }
+        if self.safety.is_waiting() {
             return Err(Verdict::Stopped);
         }
         // Where the robot will be when those before it were applied, nobody knows yet.
