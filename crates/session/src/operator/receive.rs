@@ -81,6 +81,7 @@ impl<T: Transport> Operator<T> {
             (Body::ClockReply(reply), Phase::Open) => {
                 if let Some(rtt) = self.sync.answered(now, reply) {
                     self.round_trip.record(rtt);
+                    self.sending.round_trip(rtt);
                 }
             }
             (Body::Status(status), Phase::Open) => self.see(status.epoch, status.state, status.cause),

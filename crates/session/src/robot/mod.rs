@@ -313,6 +313,7 @@ impl<T: Transport> Robot<T> {
         // A transport that outlives its conversations may have told of the next one already.
         self.closed = false;
         let old = self.port.replace(transport);
+        self.sending.reconnected(None);
         self.settle(now);
         old
     }
