@@ -154,7 +154,7 @@ impl<T: Conversation, P: RobotDevice> Robot<T, P> {
         let mut status = self.session.status(now);
         let received = match self.transport().stream_bytes() {
             Some((_, received)) => received as f64 * 8.0,
-            // The session counts on through the sessions, and the time of the last one.
+            // The session's time goes on between operators.
             None => status.throughput_bps * status.elapsed_s,
         };
         let current = if self.has_operator { now.saturating_since(self.began) } else { Duration::ZERO };

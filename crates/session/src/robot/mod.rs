@@ -68,7 +68,7 @@ pub struct Robot<T> {
     safety: Safety,
     /// When the operator was heard last, while there is one.
     operator: Option<Time>,
-    /// When the session was opened.
+    /// When the first session was opened.
     began: Option<Time>,
     events: VecDeque<RobotEvent>,
     closed: bool,
@@ -76,6 +76,8 @@ pub struct Robot<T> {
     connected: bool,
 
     window: Window,
+    /// States that never arrived, of the operators before.
+    missed: u64,
     /// The highest sequence that was accepted, and the highest that was applied.
     newest: u64,
     applied: u64,
@@ -150,6 +152,7 @@ impl<T: Transport> Robot<T> {
             closed: false,
             connected: false,
             window: Window::default(),
+            missed: 0,
             newest: 0,
             applied: 0,
             floor_ns: 0,
@@ -404,7 +407,7 @@ impl<T: Transport> Robot<T> {
         self.safety.cause()
     }
 
-    /// All measures since the session was opened.
+    /// All measures since the first session was opened.
     pub fn status(&self, now: Time) -> Status {
         let account = Account {
             elapsed: self.began.map_or(Duration::ZERO, |began| now.saturating_since(began)),
@@ -423,7 +426,7 @@ impl<T: Transport> Robot<T> {
             clock_steps: self.sync.steps(),
             emergency: self.safety.state() == RobotState::Fault,
             channels: self.sending.channels.summaries(),
-            ..account.robot(self.window.missing())
+            ..account.robot(self.missed + self.window.missing())
         }
     }
 

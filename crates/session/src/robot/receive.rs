@@ -13,7 +13,7 @@ use crate::port::{Heard, Parcel};
 use crate::sending::{QueuedState, Report};
 use crate::state::{Priority, State};
 use crate::sync::{Age, RelativeAge};
-use crate::window::{Sighting, Window, completed};
+use crate::window::{Sighting, completed};
 use taut_core::PeerTime;
 
 /// What arrived in one call and is no emergency: looked at after all emergencies were.
@@ -179,8 +179,8 @@ impl<T: Transport> Robot<T> {
     fn adopt(&mut self, now: Time, session: u32) {
         self.port.session = session;
         self.operator = Some(now);
-        self.began = Some(now);
-        self.window = Window::default();
+        self.began.get_or_insert(now);
+        self.missed += std::mem::take(&mut self.window).missing();
         (self.newest, self.applied, self.floor_ns) = (0, 0, 0);
         self.relative = RelativeAge::default();
         self.sync.restart(now);
