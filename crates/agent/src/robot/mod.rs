@@ -205,6 +205,10 @@ impl<T: Conversation, P: RobotDevice> Robot<T, P> {
     /// After each verb: shows what went through the transport.
     fn look(&mut self, now: Time) {
         self.session_due.set(Time::ZERO);
+        // In the clear no transport closes when one has said goodbye.
+        if self.has_operator && !self.session.has_operator() {
+            self.serves(now, false);
+        }
         if self.session.transport().has_seen() {
             self.eye.show_all(now, self.session.transport_mut());
         }
