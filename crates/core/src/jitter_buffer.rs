@@ -61,11 +61,16 @@ pub enum HoldTarget {
     },
 }
 
+/// Only late ones come for so long where the way has become longer; what a stall held up comes at once.
+const LONGER: Duration = Duration::from_millis(250);
+
 /// Holds items so that they leave with the spacing with which they were made.
 ///
 /// An item with media time *m* leaves at *m* + (least transit so far) + target. No synchronised clocks are needed: their
 /// offset is part of the transit. The receiver's clock may drift away from the sender's; the least transit is therefore of
-/// the last two windows of 1024 items.
+/// the last two windows of 1024 items. A way that became longer than the hold makes up for would keep everything out until
+/// then; so it counts anew once all that came within a quarter of a second, or the last two items, were too late. A quantile
+/// rises by itself instead.
 ///
 /// ```
 /// use taut_core::{Duration, HoldTarget, JitterBuffer, Played, Time};
@@ -86,6 +91,8 @@ pub struct JitterBuffer<T> {
     least: WindowedMin<1024>,
     /// The most that one of the last 256 to 512 items took, negated.
     most: WindowedMin<256>,
+    /// Since when everything comes after its time.
+    late_since: Option<Time>,
     quantile: TransitQuantile,
     stats: JitterStats,
 }
@@ -135,6 +142,7 @@ impl<T> JitterBuffer<T> {
             jitter: InterarrivalJitter { scaled_ns: 0, transit_ns: None },
             least: WindowedMin::new(),
             most: WindowedMin::new(),
+            late_since: None,
             quantile: TransitQuantile { ns: None, made: Time::ZERO },
             stats: JitterStats { played: 0, late: 0, duplicate: 0, overflow: 0, concealed: 0 },
         }
@@ -176,6 +184,10 @@ impl<T> JitterBuffer<T> {
             self.most.update(transit.saturating_neg());
             let most = self.most.get().saturating_neg();
             self.quantile.update(transit, media_time, most, (low, high));
+        }
+        if self.is_longer(now, media_time) {
+            self.least = WindowedMin::new();
+            self.least.update(transit);
         }
         let playout = self.playout_time(media_time).min(latest);
         if self.next.is_some_and(|next| sequence < next) || playout < now {
@@ -240,6 +252,18 @@ impl<T> JitterBuffer<T> {
     /// Counts so far.
     pub const fn stats(&self) -> JitterStats {
         self.stats
+    }
+
+    /// Has everything been too late for so long that the way has become longer?
+    fn is_longer(&mut self, now: Time, media_time: Time) -> bool {
+        let is_late =
+            !matches!(self.target, HoldTarget::Quantile { .. }) && self.playout_time(media_time) < now;
+        if !is_late {
+            self.late_since = None;
+            return false;
+        }
+        let since = *self.late_since.get_or_insert(now);
+        self.late_since.take_if(|_| now.saturating_since(since) >= LONGER).is_some()
     }
 
     fn playout_time(&self, media_time: Time) -> Time {
@@ -356,6 +380,29 @@ mod tests {
         assert_eq!(buffer.handle_input(at(18), 1, at(1), ()), Err(DropCause::TooLate));
         let expected = JitterStats { played: 2, late: 1, duplicate: 1, overflow: 0, concealed: 1 };
         assert_eq!(buffer.stats(), expected);
+    }
+
+    /// The way takes so long for each of 200 items, 20 ms apart, and then so long: how many of those are not played.
+    fn lost_by(target: HoldTarget, takes: u64, then: impl Fn(u64) -> u64) -> u64 {
+        let mut buffer = JitterBuffer::new(target, 64);
+        let mut late = 0;
+        for i in 0..600 {
+            let came = at(i * 20 + if i < 200 { takes } else { then(i - 200) });
+            drain(&mut buffer, came);
+            late += u64::from(buffer.handle_input(came, i, at(i * 20), ()).is_err());
+        }
+        late
+    }
+
+    #[test]
+    fn a_way_that_became_longer_than_the_hold_loses_a_quarter_of_a_second() {
+        let (min, max) = (Duration::from_millis(5), Duration::from_millis(40));
+        for target in [HoldTarget::Fixed(max), HoldTarget::Adaptive { multiple: 4, min, max }] {
+            assert_eq!(lost_by(target, 20, |_| 80), 13, "{target:?}");
+            // After a stall all comes at once, and the way is as it was.
+            let stalled = |i: u64| 20 + 400_u64.saturating_sub(i * 20);
+            assert_eq!(lost_by(target, 20, stalled), 18, "{target:?}: what is late by more than the hold");
+        }
     }
 
     #[test]

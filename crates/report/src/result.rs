@@ -78,7 +78,7 @@ pub struct RunResult {
     pub ran: Ran,
     /// Virtual seconds simulated; of a session over real sockets, for how long at most its device made states.
     pub duration_s: f64,
-    /// Virtual seconds at the beginning that no statistic counts.
+    /// Virtual seconds at the beginning that are left out of media, rates and latencies. Other counts, hand and arm, and queues are of the whole run.
     pub warmup_s: f64,
     /// The whole scenario, defaults and `--set` applied, as TOML: with the seed, all that a replay needs.
     pub scenario: String,
@@ -387,9 +387,9 @@ pub struct LinkResult {
     pub corrupted: u64,
     /// Inside when the run ended.
     pub held: u64,
-    /// The largest queue, in bytes.
+    /// The largest queue, in bytes, warm-up included.
     pub queue_max_bytes: u64,
-    /// The queue's mean over time, in bytes.
+    /// The queue's mean over time, in bytes, warm-up included.
     pub queue_mean_bytes: f64,
     /// What the queue holds at most, where it is limited in bytes.
     pub queue_limit_bytes: Option<u64>,

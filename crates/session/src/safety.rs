@@ -65,6 +65,8 @@ pub(crate) struct Safety {
     last: Option<(u64, Answer)>,
     /// The resume that the device has not taken yet, and how the robot was before.
     offered: Option<(u64, Report)>,
+    /// The last resume of this motion.
+    moves_by: Option<u64>,
 }
 
 impl Safety {
@@ -84,6 +86,7 @@ impl Safety {
             known: false,
             last: None,
             offered: None,
+            moves_by: None,
         }
     }
 
@@ -119,9 +122,13 @@ impl Safety {
         self.offered.is_some()
     }
 
-    /// The device moves by the resume that was offered to it and began this epoch; false: there is none (any more).
-    pub(crate) fn taken(&mut self, epoch: u32) -> bool {
-        epoch == self.epoch && self.offered.take().is_some()
+    /// The device moves by the resume that was offered to it and began this epoch; false: there is none (any more). The watchdog counts from then.
+    pub(crate) fn taken(&mut self, now: Time, epoch: u32) -> bool {
+        let taken = epoch == self.epoch && self.offered.take().is_some();
+        if taken {
+            self.resumed = now;
+        }
+        taken
     }
 
     /// What has to survive this process; `None`: nothing is latched.
@@ -270,6 +277,9 @@ impl Safety {
             self.begun.clear();
             self.resumed = now;
         }
+        if answer == Answer::Done {
+            self.moves_by = Some(command);
+        }
         answer
     }
 
@@ -311,7 +321,9 @@ impl Safety {
     }
 
     fn enter(&mut self, state: RobotState) {
-        if let (Some((resume, _)), Some((last, answer))) = (self.offered.take(), &mut self.last)
+        self.offered = None;
+        // A copy of it, whose first answer may be lost, is not told that the robot moves.
+        if let (Some(resume), Some((last, answer))) = (self.moves_by.take(), &mut self.last)
             && resume == *last
         {
             *answer = Answer::Superseded;
@@ -341,7 +353,7 @@ mod tests {
         let mut safety = connected();
         assert_eq!(safety.state(), RobotState::Paused);
         assert_eq!(safety.resume(at(0), 1, Some(safety.epoch())), Answer::Done);
-        assert!(safety.taken(safety.epoch()));
+        assert!(safety.taken(at(0), safety.epoch()));
         safety.feed(Source::States, at(50));
         assert!(!safety.check(at(149)));
         assert!(safety.check(at(150)) && !safety.check(at(151)));
@@ -357,13 +369,38 @@ mod tests {
         let mut safety = connected();
         let seen = safety.epoch();
         safety.resume(at(0), 1, Some(seen));
-        assert!(safety.taken(safety.epoch()));
+        assert!(safety.taken(at(0), safety.epoch()));
         let seen = safety.epoch();
         assert!(safety.check(at(100)));
-        assert_eq!(safety.resume(at(101), 1, Some(safety.epoch())), Answer::Done, "a repetition is answered");
-        assert!(!safety.is_enabled(), "and does nothing");
+        assert_eq!(safety.resume(at(101), 1, Some(safety.epoch())), Answer::Superseded, "a repetition");
+        assert!(!safety.is_enabled(), "does nothing");
         assert_eq!(safety.resume(at(101), 2, Some(seen)), Answer::Superseded);
         assert!(!safety.is_enabled());
+    }
+
+    #[test]
+    fn a_resume_is_answered_as_done_only_while_the_robot_moves_by_it() {
+        let mut safety = connected();
+        for (command, again) in [(1, false), (2, true)] {
+            let now = at(1_000 * command);
+            assert_eq!(safety.resume(now, command, Some(safety.epoch())), Answer::Done);
+            assert!(safety.taken(now, safety.epoch()));
+            assert_eq!(safety.resume(now, command, Some(safety.epoch())), Answer::Done, "a copy");
+            // A second one of a robot that moves already.
+            let last = if again { command + 1 } else { command };
+            assert_eq!(safety.resume(now, last, Some(safety.epoch())), Answer::Done);
+            assert!(safety.pause(StopCause::Watchdog));
+            assert_eq!(
+                safety.resume(now, last, Some(safety.epoch())),
+                Answer::Superseded,
+                "it stopped since"
+            );
+        }
+        // What was answered of a reset stays.
+        assert_eq!(safety.resume(at(9_000), 4, Some(safety.epoch())), Answer::Done);
+        assert_eq!(safety.reset(5, Some(safety.epoch())), Answer::Done, "there is nothing to reset");
+        assert!(safety.pause(StopCause::Watchdog));
+        assert_eq!(safety.reset(5, Some(safety.epoch())), Answer::Done);
     }
 
     #[test]
@@ -372,17 +409,17 @@ mod tests {
         let before = safety.told();
         assert_eq!(safety.resume(at(0), 1, Some(before.epoch)), Answer::Done);
         assert!(safety.is_offered(1) && safety.is_enabled() && safety.told() == before);
-        assert!(safety.pause(StopCause::Device) && !safety.taken(safety.epoch()));
+        assert!(safety.pause(StopCause::Device) && !safety.taken(at(0), safety.epoch()));
         assert_eq!(safety.resume(at(1), 1, Some(before.epoch)), Answer::Superseded, "a copy");
         let Report { state, cause, epoch } = safety.told();
         assert_eq!((state, cause), (RobotState::Paused, StopCause::Device));
         assert_eq!(safety.resume(at(2), 2, Some(epoch)), Answer::Done);
-        assert!(safety.taken(safety.epoch()) && !safety.is_offered(2));
+        assert!(safety.taken(at(2), safety.epoch()) && !safety.is_offered(2));
         assert_eq!(safety.told().state, RobotState::Enabled);
         // A stop that overtakes it is answered for itself.
         assert!(safety.pause(StopCause::Released));
         assert_eq!(safety.resume(at(3), 3, Some(safety.epoch())), Answer::Done);
-        assert!(safety.stop(4) && !safety.taken(safety.epoch()));
+        assert!(safety.stop(4) && !safety.taken(at(3), safety.epoch()));
         assert_eq!(safety.reset(4, None), Answer::Done, "the stop's own answer");
     }
 
@@ -394,10 +431,12 @@ mod tests {
         let first = safety.epoch();
         assert!(safety.pause(StopCause::Released));
         assert_eq!(safety.resume(at(10), 2, None), Answer::Done);
-        assert!(!safety.taken(first) && safety.is_waiting() && safety.told().state == RobotState::Paused);
+        assert!(
+            !safety.taken(at(10), first) && safety.is_waiting() && safety.told().state == RobotState::Paused
+        );
         safety.feed(Source::States, at(60));
         assert_eq!(safety.poll_timeout().map(|due| due.at), Some(at(110)));
-        assert!(safety.taken(safety.epoch()));
+        assert!(safety.taken(at(10), safety.epoch()));
         assert!(!safety.check(at(110)) && safety.check(at(160)));
         assert_eq!(safety.resume(at(200), 3, None), Answer::Done);
         safety.feed(Source::States, at(290));

@@ -41,7 +41,7 @@ pub struct Status {
     pub state: &'static str,
     /// Why it stopped last.
     pub cause: &'static str,
-    /// Since the session began, s.
+    /// Since the session began, s; of a robot since its first one.
     pub elapsed_s: f64,
     /// States sent (operator) or received (robot).
     pub messages: u64,
@@ -63,7 +63,7 @@ pub struct Status {
     pub jitter_ms: f64,
     /// States known to have arrived (operator); applied (robot).
     pub delivered: u64,
-    /// States never acknowledged (operator); never arrived (robot).
+    /// States never acknowledged (operator); never arrived (robot), those among them that the operator made and left out for newer ones.
     pub lost: u64,
     /// Acknowledged after they had been given up.
     pub late: u64,

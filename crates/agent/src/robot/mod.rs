@@ -154,7 +154,7 @@ impl<T: Conversation, P: RobotDevice> Robot<T, P> {
         let mut status = self.session.status(now);
         let received = match self.transport().stream_bytes() {
             Some((_, received)) => received as f64 * 8.0,
-            // The session counts on through the sessions, and the time of the last one.
+            // The session's time goes on between operators.
             None => status.throughput_bps * status.elapsed_s,
         };
         let current = if self.has_operator { now.saturating_since(self.began) } else { Duration::ZERO };
@@ -205,6 +205,10 @@ impl<T: Conversation, P: RobotDevice> Robot<T, P> {
     /// After each verb: shows what went through the transport.
     fn look(&mut self, now: Time) {
         self.session_due.set(Time::ZERO);
+        // In the clear no transport closes when one has said goodbye.
+        if self.has_operator && !self.session.has_operator() {
+            self.serves(now, false);
+        }
         if self.session.transport().has_seen() {
             self.eye.show_all(now, self.session.transport_mut());
         }
@@ -238,6 +242,7 @@ impl<T: Conversation, P: RobotDevice> Robot<T, P> {
             let state = measured.state;
             self.position = state.position;
             self.session.measure(now, state.position);
+            self.session.measure_orientation(now, state.orientation_wxyz);
             if self.device.0.feeds_back() && self.has_operator {
                 let state = State { created: now, ..measured.feedback.map_or(state, |law| law.state) };
                 // Why one is refused is in the counters.

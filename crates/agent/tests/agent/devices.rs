@@ -1,9 +1,10 @@
 //! What devices are asked and told, and when they are stopped.
 
 use taut_agent::{
-    Alarm, DeviceFailure, OperatorCommand, OperatorNote, ResumePolicy, RobotCommand, RobotNote, Trouble,
+    Alarm, DeviceFailure, OperatorCommand, OperatorNote, OperatorSettings, ResumePolicy, RobotCommand,
+    RobotNote, Trouble,
 };
-use taut_session::{Answer, OperatorEvent, RobotEvent, RobotState, StopCause};
+use taut_session::{Answer, OperatorConfig, OperatorEvent, RobotConfig, RobotEvent, RobotState, StopCause};
 
 use crate::world::{MS, World};
 
@@ -186,6 +187,20 @@ fn an_operator_is_told_that_a_robot_moves_when_its_device_does_and_of_no_resume_
     world.run(100);
     assert!(world.arm.with(|arm| arm.enabled));
     assert_eq!((world.count(moves), world.count(refused)), (2, 1), "{:?}", world.told);
+}
+
+#[test]
+fn an_arm_that_feeds_nothing_back_stops_all_the_same_when_the_hand_is_turned_away_from_it() {
+    let settings = OperatorSettings::new(MS).resumes(ResumePolicy::Start);
+    let (operator, robot) = (OperatorConfig::new().turns(true), RobotConfig::new().turns(true));
+    let mut world = World::of(settings, operator, robot);
+    world.arm.with(|arm| arm.mute = true);
+    world.run(300);
+    assert_eq!(world.robot.session().state(), RobotState::Enabled);
+    world.hand.with(|hand| hand.orientation = Some([0.0, 1.0, 0.0, 0.0]));
+    world.run(20);
+    let stands = (world.robot.session().state(), world.robot.session().cause());
+    assert_eq!(stands, (RobotState::Paused, StopCause::TurnedApart));
 }
 
 #[test]

@@ -23,6 +23,18 @@ fn connected(world: &World) -> usize {
     world.count(|note| matches!(note, OperatorNote::Event(OperatorEvent::Connected { .. })))
 }
 
+/// UDP without security does not close when its operator leaves.
+#[test]
+fn a_robot_counts_no_time_after_its_operator_has_said_goodbye() {
+    let mut world = World::moving(ResumePolicy::Start);
+    world.operator.handle_command(world.now, OperatorCommand::Close);
+    world.run(50);
+    let status = |world: &World| world.robot.status(world.now).elapsed_s;
+    let left = status(&world);
+    world.run(1_000);
+    assert!((status(&world) - left).abs() < 1e-9 && left > 0.2, "{left} {}", status(&world));
+}
+
 #[test]
 fn a_robot_whose_ends_leave_stands_at_once_and_moves_only_when_it_is_resumed_over_the_other_transport() {
     let mut world = World::moving(ResumePolicy::Start);

@@ -48,6 +48,19 @@ fn who_resumes_always_does_so_after_the_watchdog_at_once_or_after_a_while() {
 }
 
 #[test]
+fn who_resumes_always_does_so_after_an_outage_that_began_before_the_answer_to_a_resume_came() {
+    let mut world = World::new(ResumePolicy::Always);
+    while world.arm.with(|arm| !arm.enabled) {
+        world.run(1);
+    }
+    world.lose(150);
+    assert!(world.arm.with(|arm| arm.stops == [StopCause::Watchdog]) && resumed(&world) == 0);
+    world.run(500);
+    assert_eq!(resumed(&world), 1, "only when it moves: {:?}", world.told);
+    assert!(world.arm.with(|arm| arm.enabled));
+}
+
+#[test]
 fn after_an_emergency_stop_at_either_end_only_a_person_resumes() {
     for here in [true, false] {
         let mut world = World::moving(ResumePolicy::Always);

@@ -146,6 +146,8 @@ pub(crate) struct Hand {
     pub(crate) skipped: u64,
     /// It has read nothing new since.
     pub(crate) stuck: bool,
+    /// Turned so, where it turns.
+    pub(crate) orientation: Option<[f32; 4]>,
     pub(crate) felt: u64,
     pub(crate) force: Option<[f32; 3]>,
     pub(crate) lost: u64,
@@ -159,7 +161,9 @@ impl OperatorDevice for Seen<Hand> {
         self.with(|hand| {
             hand.asked += 1;
             let reading = if hand.stuck { 0 } else { hand.asked };
-            Some(Sample { state: State::at(now), reading })
+            let upright = State::at(now);
+            let orientation_wxyz = hand.orientation.unwrap_or(upright.orientation_wxyz);
+            Some(Sample { state: State { orientation_wxyz, ..upright }, reading })
         })
     }
     fn skip(&mut self, periods: u64) -> u64 {
@@ -199,6 +203,8 @@ pub(crate) struct Arm {
     pub(crate) received: Vec<(ChannelId, Vec<u8>)>,
     /// Said once.
     pub(crate) fails: Option<DeviceFailure>,
+    /// What it measures does not go back.
+    pub(crate) mute: bool,
     /// Said whenever it is to move.
     pub(crate) refuses: Option<DeviceFailure>,
 }
@@ -248,7 +254,7 @@ impl RobotDevice for Seen<Arm> {
         self.with(|arm| arm.gives.pop_front())
     }
     fn feeds_back(&mut self) -> bool {
-        true
+        self.with(|arm| !arm.mute)
     }
     fn failure(&mut self) -> Option<DeviceFailure> {
         self.with(|arm| arm.fails.take())
@@ -325,6 +331,14 @@ impl World {
             self.robot.handle_timeout(self.now);
             self.settle();
         }
+    }
+
+    /// Nothing arrives for so many milliseconds, of what is under way neither.
+    pub(crate) fn lose(&mut self, ms: u64) {
+        self.wire.clear();
+        self.cut = true;
+        self.run(ms);
+        self.cut = false;
     }
 
     /// As a host does after each verb.

@@ -211,6 +211,22 @@ fn an_emergency_stop_takes_a_round_trip_and_a_millisecond_through_full_queues_ov
 }
 
 #[test]
+fn a_stop_that_is_pressed_again_within_a_round_trip_is_acknowledged_for_both_presses() {
+    let scenario = over(r#""udp""#, false, &[r#"teleop.stops=["1s", "1.006s", "1.015s"]"#]);
+    let result = run(&scenario, Seed::new(1), &mut |_| ()).unwrap();
+    let presses = &teleop(&result).emergencies;
+    let [Some(first), Some(second), Some(third)] = [0, 1, 2].map(|at: usize| presses[at].acknowledged_ms)
+    else {
+        panic!("{presses:?}");
+    };
+    assert!(first >= 20.0 && (first - second - 6.0).abs() < 1e-6 && (first - third - 15.0).abs() < 1e-6);
+    assert!(presses[0].added_ms().is_some_and(|ms| (0.0..1.0).contains(&ms)), "{presses:?}");
+    assert!(presses[1..].iter().all(|press| press.added_ms().is_none()), "no packets of their own");
+    let stopped = presses.iter().map(|press| press.stopped_ms.unwrap()).collect::<Vec<_>>();
+    assert!(stopped[0] >= 10.0 && stopped[1] < 10.0 && stopped[2] == 0.0, "it stood already: {presses:?}");
+}
+
+#[test]
 fn a_cut_stops_the_robot_after_the_watchdog_and_only_a_resume_moves_it_again() {
     for (name, scenario) in shipped("teleop/cut.toml") {
         let result = done(&name, &scenario);

@@ -90,7 +90,7 @@ pub struct StreamResult {
     pub dropped: BTreeMap<String, u64>,
     /// Arrived and not applied, by cause.
     pub refused: BTreeMap<String, u64>,
-    /// Arrived at or beyond their deadline.
+    /// Arrived at or beyond their deadline, warm-up included.
     pub late: u64,
     /// Further copies that arrived.
     pub duplicates: u64,
@@ -147,7 +147,8 @@ pub struct EmergencyResult {
     pub stopped_ms: Option<f64>,
     /// Until the operator knew, in milliseconds.
     pub acknowledged_ms: Option<f64>,
-    /// Of it, what the packets that carried stop and acknowledgement took through the network: their round trip.
+    /// Of it, what the packets that carried stop and acknowledgement took through the network: their round trip. Absent where the press before was not
+    /// acknowledged yet: the packets were under way already.
     pub network_ms: Option<f64>,
     /// Of it, what these packets waited behind others of the session, where it would have waited without other traffic as
     /// well. The packet in service does not count. 0 on links whose rate is not constant.
@@ -189,7 +190,7 @@ pub struct WatchdogResult {
     pub silence_ms: f64,
 }
 
-/// Hand and arm while the robot moved.
+/// Hand and arm while the robot moved, warm-up included.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ControlResult {
     /// What the arm touched: `"wall"`; `"its own"` where the arm is a program's own.

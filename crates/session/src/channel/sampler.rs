@@ -149,7 +149,9 @@ impl Gate {
             sampler.made(now, values, goes);
         }
         if goes {
-            self.exact = Some(reading.exact);
+            // From a number that is not finite nothing is any distance away: whatever comes next goes.
+            let judges = reading.quantities.iter().all(|(_, values)| values.iter().all(|it| it.is_finite()));
+            self.exact = judges.then_some(reading.exact);
         }
     }
 }
@@ -332,6 +334,10 @@ mod tests {
             offer(&mut plain, at(2), &floats(&[10.0, 1.5])) && offer(&mut plain, at(3), &floats(&[10.0]))
         );
         assert!(offer(&mut plain, at(4), &floats(&[f32::NAN])), "nobody can judge it");
+        assert!(offer(&mut plain, at(5), &floats(&[1.0])) && !offer(&mut plain, at(6), &floats(&[1.01])));
+        assert!(
+            offer(&mut plain, at(7), &floats(&[f32::INFINITY])) && offer(&mut plain, at(8), &floats(&[1.0]))
+        );
         assert!(plain.read(&[1, 2, 3]).is_none() && plain.read(&[]).is_none());
         let json = Declared::new("x", Encoding::Json);
         let json = Channel::new("x", Direction::ToRobot, ChannelKind::Telemetry, json);

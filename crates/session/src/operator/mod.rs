@@ -358,6 +358,9 @@ impl<T: Transport> Operator<T> {
     /// and an emergency stop that was not acknowledged goes as soon as it can. Gives the first transport back.
     pub fn reconnect(&mut self, now: Time, transport: T) -> T {
         let old = self.port.replace(transport);
+        // Without comparisons of clocks no round trip follows that says whether it is another path.
+        let known = self.round_trip.at_best().filter(|_| self.config.codec == Codec::Native);
+        self.sending.reconnected(known);
         self.phase = Phase::Connecting;
         self.sending.channels.close();
         self.command.take_if(|pending| pending.kind != Kind::EmergencyStop);

@@ -81,6 +81,7 @@ impl<T: Transport> Operator<T> {
             (Body::ClockReply(reply), Phase::Open) => {
                 if let Some(rtt) = self.sync.answered(now, reply) {
                     self.round_trip.record(rtt);
+                    self.sending.round_trip(rtt);
                 }
             }
             (Body::Status(status), Phase::Open) => self.see(status.epoch, status.state, status.cause),
@@ -239,7 +240,7 @@ impl<T: Transport> Operator<T> {
                 }
                 OperatorEvent::WasReset
             }
-            (Kind::Resume, Answer::Done) => {
+            (Kind::Resume, Answer::Done) if !native || self.robot.state == RobotState::Enabled => {
                 if !native {
                     self.robot.state = RobotState::Enabled;
                 }
@@ -251,7 +252,9 @@ impl<T: Transport> Operator<T> {
                 return self.command = Some(pending);
             }
             (Kind::Reset, answer) => OperatorEvent::ResetRefused { answer: Some(answer) },
+            // It has stopped since: that was told ahead of this answer, or by it.
             (Kind::Resume, answer) => {
+                let answer = if answer == Answer::Done { Answer::Superseded } else { answer };
                 let age = Duration::from_micros(ack.age_us.into());
                 OperatorEvent::ResumeRefused { answer: Some(answer), age }
             }

@@ -68,7 +68,7 @@ pub struct Robot<T> {
     safety: Safety,
     /// When the operator was heard last, while there is one.
     operator: Option<Time>,
-    /// When the session was opened.
+    /// When the first session was opened.
     began: Option<Time>,
     events: VecDeque<RobotEvent>,
     closed: bool,
@@ -76,6 +76,8 @@ pub struct Robot<T> {
     connected: bool,
 
     window: Window,
+    /// States that never arrived, of the operators before.
+    missed: u64,
     /// The highest sequence that was accepted, and the highest that was applied.
     newest: u64,
     applied: u64,
@@ -150,6 +152,7 @@ impl<T: Transport> Robot<T> {
             closed: false,
             connected: false,
             window: Window::default(),
+            missed: 0,
             newest: 0,
             applied: 0,
             floor_ns: 0,
@@ -185,6 +188,12 @@ impl<T: Transport> Robot<T> {
         self.guard.measure(now, position);
     }
 
+    /// How the robot is turned: what [turns](crate::OperatorConfig::turns) is judged by, as long as it is not older than the watchdog's time.
+    /// [`send_feedback`](Self::send_feedback) says it as well. What is no orientation changes nothing.
+    pub fn measure_orientation(&mut self, now: Time, orientation_wxyz: [f32; 4]) {
+        self.guard.measure_orientation(now, orientation_wxyz);
+    }
+
     /// Where the robot is, as far as a channel of motion moves it: where that motion begins after a resume, and what the limit of its
     /// effort counts from. Of another schema, or not finite, it changes nothing.
     pub fn measure_motion(&mut self, now: Time, channel: ChannelId, measured: &Motion) {
@@ -201,12 +210,13 @@ impl<T: Transport> Robot<T> {
     pub fn send_feedback(&mut self, now: Time, state: State) -> Result<u64, StateError> {
         self.check(now);
         let state = self.as_sent(State { created: state.created.min(now), ..state });
+        // Another number that is not finite takes nothing from these.
+        self.measure(state.created, state.position);
+        self.measure_orientation(state.created, state.orientation_wxyz);
         if !state.is_finite() {
             self.feedback_drops.add(DropCause::NotFinite);
             return Err(StateError::NotFinite);
         }
-        self.measure(state.created, state.position);
-        self.guard.measure_orientation(state.created, state.orientation_wxyz);
         let item = self.sending.item(state);
         let error = if self.operator.is_none() || self.closed {
             Some(StateError::NotConnected)
@@ -306,6 +316,7 @@ impl<T: Transport> Robot<T> {
         // A transport that outlives its conversations may have told of the next one already.
         self.closed = false;
         let old = self.port.replace(transport);
+        self.sending.reconnected(None);
         self.settle(now);
         old
     }
@@ -350,12 +361,8 @@ impl<T: Transport> Robot<T> {
             self.listen(self.now);
             self.report_drops();
         }
-        while let Some(event) = self.events.pop_front() {
-            if let Some(event) = self.withhold(event) {
-                return Some(event);
-            }
-        }
-        self.sending.channels.poll_event().map(RobotEvent::Channel)
+        let event = self.events.pop_front();
+        event.or_else(|| self.sending.channels.poll_event().map(RobotEvent::Channel))
     }
 
     /// When `handle_timeout` has something to do, and what.
@@ -400,7 +407,7 @@ impl<T: Transport> Robot<T> {
         self.safety.cause()
     }
 
-    /// All measures since the session was opened.
+    /// All measures since the first session was opened.
     pub fn status(&self, now: Time) -> Status {
         let account = Account {
             elapsed: self.began.map_or(Duration::ZERO, |began| now.saturating_since(began)),
@@ -419,7 +426,7 @@ impl<T: Transport> Robot<T> {
             clock_steps: self.sync.steps(),
             emergency: self.safety.state() == RobotState::Fault,
             channels: self.sending.channels.summaries(),
-            ..account.robot(self.window.missing())
+            ..account.robot(self.missed + self.window.missing())
         }
     }
 

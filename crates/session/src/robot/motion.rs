@@ -62,6 +62,9 @@ impl<T: Transport> Robot<T> {
             self.halt(now, StopCause::Released);
             return Err(DropCause::Stopped);
         }
+        if self.safety.is_waiting() {
+            return Err(DropCause::Stopped);
+        }
         let guard = self.guards.get_mut(&arrival.channel.0).ok_or(DropCause::OutOfLimits)?;
         if !guard.admits(now) {
             return Err(DropCause::RateLimited);

@@ -13,7 +13,7 @@ use crate::port::{Heard, Parcel};
 use crate::sending::{QueuedState, Report};
 use crate::state::{Priority, State};
 use crate::sync::{Age, RelativeAge};
-use crate::window::{Sighting, Window, completed};
+use crate::window::{Sighting, completed};
 use taut_core::PeerTime;
 
 /// What arrived in one call and is no emergency: looked at after all emergencies were.
@@ -179,8 +179,8 @@ impl<T: Transport> Robot<T> {
     fn adopt(&mut self, now: Time, session: u32) {
         self.port.session = session;
         self.operator = Some(now);
-        self.began = Some(now);
-        self.window = Window::default();
+        self.began.get_or_insert(now);
+        self.missed += std::mem::take(&mut self.window).missing();
         (self.newest, self.applied, self.floor_ns) = (0, 0, 0);
         self.relative = RelativeAge::default();
         self.sync.restart(now);
@@ -302,8 +302,6 @@ impl<T: Transport> Robot<T> {
         if self.safety.is_enabled() && !was_enabled {
             // Motion tells when it was made in whole µs.
             self.floor_ns = command.created_ns / 1_000 * 1_000;
-            self.guard.enable(now);
-            self.guards.values_mut().for_each(|guard| guard.enable(now));
             self.events.push_back(RobotEvent::Enabled { epoch: self.safety.epoch() });
             self.resume = Some((*command, ages));
         }
@@ -424,6 +422,9 @@ impl<T: Transport> Robot<T> {
         if self.config.turns && self.guard.is_apart(now, &state) && self.safety.pause(StopCause::TurnedApart)
         {
             self.halt(now, StopCause::TurnedApart);
+            return Err(Verdict::Stopped);
+        }
+        if self.safety.is_waiting() {
             return Err(Verdict::Stopped);
         }
         // Where the robot will be when those before it were applied, nobody knows yet.

@@ -30,6 +30,8 @@ pub(crate) struct Sending {
     settings: Settings,
     /// Those that the transport can use, a bit each.
     paths: u64,
+    /// What a round trip took before the transport was replaced, as long as none says whether the path is another one.
+    known: Option<Duration>,
     outbox: Outbox,
     pub(crate) channels: Channels,
     tracker: Tracker,
@@ -111,6 +113,7 @@ impl Sending {
     pub(crate) fn new(settings: Settings, channels: Channels) -> Self {
         Self {
             paths: 0,
+            known: None,
             outbox: Outbox::new(settings.queue, settings.order, settings.interval),
             channels,
             tracker: Tracker::new(),
@@ -127,7 +130,23 @@ impl Sending {
 
     /// There is another peer, over another path.
     pub(crate) fn restart(&mut self) {
+        self.known = None;
         self.controller.restart(self.settings.controller());
+    }
+
+    /// There is another transport, perhaps over another path. Before a round trip took so long, if anybody knows.
+    pub(crate) fn reconnected(&mut self, known: Option<Duration>) {
+        (self.paths, self.next_carried, self.known) = (0, Time::ZERO, known);
+        if known.is_none() {
+            self.restart();
+        }
+    }
+
+    /// A round trip took so long. Where the transport was replaced, one unlike those before is that of another path.
+    pub(crate) fn round_trip(&mut self, rtt: Duration) {
+        if self.known.take().is_some_and(|known| rtt.abs_diff(known) > known / 2) {
+            self.restart();
+        }
     }
 
     /// The transport can use a path, or not any more. Where another one is left, what goes takes that.

@@ -3,8 +3,8 @@
 use taut_core::{DropCause, Duration, Probability, Seed, Transport};
 use taut_link::{Chain, Delay, Distribution, Duplicate, Jitter, JitterConfig, Loss, Schedule};
 use taut_session::{
-    Codec, LimitPolicy, MotionLimits, OperatorConfig, OperatorEvent, Order, Processing, RobotConfig,
-    RobotEvent, State, Verdict,
+    Codec, LimitPolicy, MotionLimits, Operator, OperatorConfig, OperatorEvent, Order, Processing,
+    RobotConfig, RobotEvent, State, Verdict,
 };
 use taut_wire::session::StopCause;
 
@@ -89,6 +89,31 @@ fn what_a_reliable_transport_cannot_send_yet_waits_where_the_newest_wins() {
     assert!(held_way.p50_ms < 70.0 && held_way.p50_ms < all_way.p50_ms / 3.0, "{held_way:?} {all_way:?}");
     let superseded = [&held, &all].map(|status| dropped(status, DropCause::Superseded));
     assert!(superseded[0] > 5_000 && superseded[1] == 0, "{superseded:?}");
+}
+
+#[test]
+fn a_robot_counts_through_the_sessions_of_one_operator_after_another() {
+    let mut world = world(udp, delays(MS * 5));
+    world.start();
+    let lossy = Loss::bernoulli("20%".parse::<Probability>().unwrap(), Seed::new(5).stream("loss"));
+    world.links[OPERATOR] = Chain::new(vec![lossy.into(), Delay::new(MS * 5).into()]);
+    world.run_until(at_ms(3_000));
+    world.operator.close(world.now);
+    world.drain();
+    world.sampling = None;
+    world.run_until(at_ms(4_000));
+    let first = world.robot.status(world.now);
+    assert!(first.lost > 300, "{first:?}");
+    world.links[OPERATOR] = Delay::new(MS * 5).into();
+    let rng = Seed::new(9).stream("the second operator");
+    world.operator = Operator::new(udp(OPERATOR), OperatorConfig::new(), rng);
+    world.run_until(at_ms(10_000));
+    world.start();
+    world.run_until(world.now + MS * 500);
+    let both = world.robot.status(world.now);
+    assert!(both.lost == first.lost && both.messages > first.messages, "{both:?}");
+    assert!(both.success > first.success && both.success < 1.0, "{both:?}");
+    assert!(both.elapsed_s > 10.0 && both.rate_hz < 500.0, "of all that time: {both:?}");
 }
 
 #[test]

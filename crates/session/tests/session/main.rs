@@ -11,6 +11,7 @@ mod laws;
 mod motion;
 mod mtip;
 mod packing;
+mod paths;
 mod playout;
 mod random;
 mod repair;

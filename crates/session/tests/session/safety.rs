@@ -1,10 +1,12 @@
 //! The robot alone: watchdog, cuts, goodbyes.
 
-use taut_core::{DropCause, Duration, Transport};
-use taut_link::{Chain, Cut, Delay};
+use taut_core::{DropCause, Duration, PathId, Probability, Seed, Transport};
+use taut_link::{Chain, Cut, Delay, Loss};
 use taut_session::{
-    Answer, OperatorConfig, OperatorEvent, RobotConfig, RobotEvent, RobotState, State, StopCause,
+    Answer, MotionLimits, OperatorConfig, OperatorEvent, RobotConfig, RobotEvent, RobotState, State,
+    StopCause, Verdict,
 };
+use taut_wire::session::{Body, Frame};
 
 use crate::harness::{Log, MS, OPERATOR, ROBOT, World, at_ms, dropped, tcp, udp};
 use crate::{delays, world};
@@ -126,6 +128,69 @@ fn a_device_of_which_nobody_says_that_it_took_a_resume_is_not_moved_and_the_robo
     };
     assert!(world.observer.operator_at(refused).is_some_and(|at| at >= enabled + MS * 100));
     assert!(world.observer.operator_at(|it| *it == OperatorEvent::Resumed).is_none());
+}
+
+#[test]
+fn an_answer_to_a_resume_that_a_report_of_the_next_stop_overtook_is_no_resume() {
+    let nothing = || Chain::from(Loss::bernoulli(Probability::ALWAYS, Seed::new(1).stream("cut")));
+    let mut world = world(udp, delays(MS * 5));
+    world.run_until(at_ms(200));
+    world.links[ROBOT] = nothing();
+    assert!(world.resume());
+    world.run_until(world.now + MS * 6);
+    assert_eq!(world.robot.state(), RobotState::Enabled);
+    // The operator is silent, and hears again when the robot has stopped.
+    world.links[OPERATOR] = nothing();
+    world.run_until(world.now + MS * 150);
+    world.links[ROBOT] = Delay::new(MS * 5).into();
+    world.run_until(world.now + MS * 150);
+    assert_eq!(world.operator.robot(), (RobotState::Paused, StopCause::Watchdog));
+    let is_answer =
+        |bytes: &&Vec<u8>| matches!(Frame::parse(bytes), Ok(Frame { body: Body::ResumeAck(_), .. }));
+    let answer = world.observer.sent[ROBOT].iter().find(is_answer).unwrap().clone();
+    world.input(OPERATOR, PathId(0), &answer);
+    let told = |is: fn(&OperatorEvent) -> bool| world.observer.operator_at(is).is_some();
+    assert!(!told(|it| *it == OperatorEvent::Resumed));
+    assert!(told(|it| matches!(it, OperatorEvent::ResumeRefused { answer: Some(Answer::Superseded), .. })));
+}
+
+#[test]
+fn a_device_that_takes_a_resume_late_begins_where_it_is_then() {
+    let limits = MotionLimits::new().velocity(1.0);
+    let robot = RobotConfig::new().watchdog(MS * 200).limits(limits);
+    let mut world = World::new(udp, OperatorConfig::new(), robot, delays(MS), Log::default());
+    world.takes = false;
+    world.run_until(at_ms(200));
+    assert!(world.resume());
+    let epoch = |event: &RobotEvent| match event {
+        RobotEvent::Enabled { epoch } => Some(*epoch),
+        _ => None,
+    };
+    // Its brakes take 150 ms to open, and it sinks by 10 mm meanwhile.
+    for ms in 0..300 {
+        world.run_until(at_ms(200 + ms));
+        world.robot.measure(world.local(ROBOT), [0.0, 0.0, if ms < 100 { 0.0 } else { -0.01 }]);
+        let target = State { position: [1.0, 0.0, -0.01], ..State::at(world.local(OPERATOR)) };
+        world.send(target).unwrap();
+        if ms == 150 {
+            let epoch = world.observer.robot.iter().find_map(|(_, event)| epoch(event)).unwrap();
+            world.robot.enabled(world.local(ROBOT), epoch);
+            world.drain();
+        }
+    }
+    let moved = world.observer.robot.iter().filter_map(|(at, event)| match event {
+        RobotEvent::Apply { state, .. } => Some((*at, state.position)),
+        _ => None,
+    });
+    let moved: Vec<_> = moved.collect();
+    let (first, [x, _, z]) = moved[0];
+    assert!(first >= at_ms(350) && x <= 0.005 && z < -0.009, "{first} {x} {z}");
+    assert!(moved.windows(2).all(|pair| pair[1].1[0] - pair[0].1[0] <= 0.005));
+    assert_eq!(world.robot.state(), RobotState::Enabled);
+    // None of what came before was told to be taken.
+    let taken =
+        |event: &OperatorEvent| matches!(event, OperatorEvent::Acknowledged { verdict: Verdict::Taken, .. });
+    assert!(world.observer.operator_at(taken).is_some_and(|at| at >= at_ms(350)));
 }
 
 #[test]

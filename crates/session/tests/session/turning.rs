@@ -86,6 +86,25 @@ fn a_peer_of_before_is_told_the_version_that_tells_how_things_turn_and_its_refus
 }
 
 #[test]
+fn how_a_robot_is_turned_is_known_while_another_number_that_it_measures_is_not_finite() {
+    let mut world = world(true, true);
+    world.start();
+    world.measuring = None;
+    for _ in 0..200 {
+        world.run_until(world.now + MS);
+        let measured = State { force: [f32::NAN, 0.0, 0.0], ..turned(world.now) };
+        assert!(world.robot.send_feedback(world.now, measured).is_err());
+    }
+    assert_eq!(world.robot.state(), RobotState::Enabled);
+    world.sampling = None;
+    let (sine, cosine) = 1.05f32.sin_cos();
+    let hand = State { orientation_wxyz: [cosine, 0.0, sine, 0.0], ..turned(world.now) };
+    world.operator.send_state(world.now, hand).unwrap();
+    world.run_until(world.now + MS * 5);
+    assert_eq!((world.robot.state(), world.robot.cause()), (RobotState::Paused, StopCause::TurnedApart));
+}
+
+#[test]
 fn a_robot_stops_when_hand_and_arm_are_more_than_a_quarter_turn_apart_and_moves_on_when_they_are_near() {
     for (angle, stops) in [(1.5f32, false), (1.65, true), (3.1, true), (3.2, true), (4.6, true), (4.8, false)]
     {

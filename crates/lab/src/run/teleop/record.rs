@@ -83,8 +83,9 @@ pub(super) struct Record {
     /// When the robot was last given a state, or resumed.
     fed: Time,
     emergencies: Vec<EmergencyResult>,
-    /// Of the press that is not acknowledged yet: when, and how its packet went to the robot.
-    pressed: Option<(Time, Option<Transit>)>,
+    /// When the last of them were pressed, which are not acknowledged yet: one stop. And how its packet went to the robot.
+    pressed: Vec<Time>,
+    stop_transit: Option<Transit>,
     pub(super) queues: SharedQueues,
     watchdogs: Vec<WatchdogResult>,
     /// When feedback was made; `None` once it arrived. The first is number `first_feedback`.
@@ -119,7 +120,8 @@ impl Record {
             finished: false,
             fed: Time::ZERO,
             emergencies: Vec::new(),
-            pressed: None,
+            pressed: Vec::new(),
+            stop_transit: None,
             queues: SharedQueues::default(),
             watchdogs: Vec::new(),
             feedback: VecDeque::new(),
@@ -204,19 +206,26 @@ impl Record {
             let silence_ms = now.saturating_since(self.fed).as_millis_f64();
             self.watchdogs.push(WatchdogResult { stopped_s: now.as_nanos() as f64 / 1e9, silence_ms });
         }
-        if let (Some((pressed, _)), Some(emergency)) = (self.pressed, self.emergencies.last_mut())
-            && why.is_emergency()
-        {
-            emergency.stopped_ms.get_or_insert(now.saturating_since(pressed).as_millis_f64());
+        if why.is_emergency() {
+            for (pressed, emergency) in self.unacknowledged() {
+                emergency.stopped_ms.get_or_insert(now.saturating_since(pressed).as_millis_f64());
+            }
         }
+    }
+
+    /// Presses that are not acknowledged yet, from the first on.
+    fn unacknowledged(&mut self) -> impl Iterator<Item = (Time, &mut EmergencyResult)> {
+        let first = self.emergencies.len() - self.pressed.len();
+        self.pressed.iter().copied().zip(&mut self.emergencies[first..])
     }
 
     pub(super) fn stop_pressed(&mut self, now: Time, waiting: usize) {
         if self.emergencies.len() < MOST_TOLD {
-            self.pressed = Some((now, None));
+            let stands = self.unacknowledged().any(|(_, emergency)| emergency.stopped_ms.is_some());
+            self.pressed.push(now);
             self.emergencies.push(EmergencyResult {
                 pressed_s: now.as_nanos() as f64 / 1e9,
-                stopped_ms: None,
+                stopped_ms: stands.then_some(0.0),
                 acknowledged_ms: None,
                 network_ms: None,
                 own_queue_ms: None,
@@ -227,22 +236,22 @@ impl Record {
 
     /// A stop arrived in a packet that took so long.
     pub(super) fn stop_arrived(&mut self, transit: Option<Transit>) {
-        if let Some((_, there @ None)) = &mut self.pressed {
-            *there = transit;
+        if !self.pressed.is_empty() && self.stop_transit.is_none() {
+            self.stop_transit = transit;
         }
     }
 
     /// Its acknowledgement arrived.
     pub(super) fn stop_acknowledged(&mut self, now: Time, transit: Option<Transit>) {
-        let (Some((pressed, there)), Some(emergency)) = (self.pressed, self.emergencies.last_mut()) else {
-            return;
-        };
-        if emergency.acknowledged_ms.is_none() {
+        // The packets are of the first press; those after it found them under way.
+        let mut both = self.stop_transit.take().zip(transit);
+        for (pressed, emergency) in self.unacknowledged() {
+            let both = both.take();
             emergency.acknowledged_ms = Some(now.saturating_since(pressed).as_millis_f64());
-            let both = there.zip(transit);
             emergency.network_ms = both.map(|(there, back)| (there.took + back.took).as_millis_f64());
             emergency.own_queue_ms = both.map(|(there, back)| (there.queued + back.queued).as_millis_f64());
         }
+        self.pressed.clear();
     }
 
     pub(super) fn feedback_made(&mut self, now: Time, sequence: u64) {
