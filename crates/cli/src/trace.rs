@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand, ValueEnum};
-use taut_core::{Bytes, Duration, Seed, printable};
+use taut_core::{Bytes, Duration, Seed};
 use taut_lab::scenario;
 use taut_lab::traces::{Samples, Video};
 use taut_trace::{Datagram, Ivf};
 
-use crate::{Ended, print, print_json};
+use crate::{Ended, print, print_json, say};
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
@@ -120,7 +120,7 @@ pub(crate) fn trace(command: &Command) -> Ended {
         }
         Command::Convert { input, output } => {
             for note in taut_trace::convert(input, output).map_err(|e| e.to_string())? {
-                eprintln!("note: {}", printable(&note));
+                say(&note);
             }
             print(&format!("{} written\n", output.display()))?;
         }
