@@ -73,7 +73,7 @@ const ARM: &str = r#"
 from taut.device import Limits, State
 
 class Arm:
-    limits = Limits(velocity=5, force=20)
+    limits = Limits(position=((-5, -5, -5), (5, 5, 5)), velocity=5, force=20)
     limits_force = True
 
     def __init__(self):
@@ -109,13 +109,13 @@ fn an_arm_that_is_a_class_of_python_is_turned_by_a_law() {
         robot.env("PYTHONPATH", PYTHONPATH);
         let mut robot = Running::start(robot);
         let address = robot.wait_for("listening")["address"].as_str().unwrap().to_owned();
-        let told = world.good(&format!(
+        let told = world.taut(&format!(
             "operator --connect {address} --plaintext --transport udp --state asked --messages 5000 --law {law} --turns \
              --resume always --json"
         ));
         signal(robot.pid(), "-TERM");
         robot.wait_for("summary");
-        assert!(world.path("turned").exists(), "{law}: {told}");
+        assert!(told.status == 0 && world.path("turned").exists(), "{law}: {told:?}");
     }
 }
 
