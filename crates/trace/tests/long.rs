@@ -13,22 +13,26 @@ use taut_trace::{Data, convert, info, info_of, read, read_columns, write_csv};
 fn folder(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let _ = fs::remove_dir_all(&folder);
-    fs::create_dir_all(&folder).unwrap();
+    fs::create_dir_all(&folder).expect("a folder of the test's own");
     folder
 }
 
 /// JSON messages, by topic and log time.
 fn recording(path: &Path, messages: &[(&str, u64, &str)]) {
-    let mut out = WriteOptions::new().compression(None).create(File::create(path).unwrap()).unwrap();
+    let mut out = WriteOptions::new()
+        .compression(None)
+        .create(File::create(path).expect("a folder of the test's own"))
+        .expect("a folder of the test's own");
     put(&mut out, messages);
-    out.finish().unwrap();
+    out.finish().expect("a folder of the test's own");
 }
 
 fn put(out: &mut Writer<File>, messages: &[(&str, u64, &str)]) {
     for (topic, log_time, text) in messages {
-        let channel_id = out.add_channel(0, topic, "json", &BTreeMap::new()).unwrap();
+        let channel_id =
+            out.add_channel(0, topic, "json", &BTreeMap::new()).expect("a folder of the test's own");
         let header = MessageHeader { channel_id, sequence: 0, log_time: *log_time, publish_time: *log_time };
-        out.write_to_known_channel(&header, text.as_bytes()).unwrap();
+        out.write_to_known_channel(&header, text.as_bytes()).expect("a folder of the test's own");
     }
 }
 

@@ -48,13 +48,20 @@ impl Columns {
     }
 }
 
-/// One message's numbers: those of `values` from `from` up to `until`.
+/// One message's numbers: those that wait from `from` up to `until`.
 #[derive(Debug)]
 struct Message {
     time_ns: u64,
     topic: u16,
     from: usize,
     until: usize,
+}
+
+/// Messages that are to be put in order.
+#[derive(Debug, Default)]
+struct Waiting {
+    messages: Vec<Message>,
+    values: Vec<(usize, f64)>,
 }
 
 /// A row for every time, with the last value of every channel; messages of one time are one row until a topic
@@ -72,7 +79,7 @@ pub(super) struct Rows<'a> {
     start_ns: Option<i64>,
     left_out: u64,
     /// What waits to be put in order, where it does not come in it.
-    waiting: Option<(Vec<Message>, Vec<(usize, f64)>)>,
+    waiting: Option<Waiting>,
 }
 
 impl<'a> Rows<'a> {
@@ -97,7 +104,7 @@ impl<'a> Rows<'a> {
             topics: BTreeSet::new(),
             start_ns: None,
             left_out: 0,
-            waiting: (!in_order).then(Default::default),
+            waiting: (!in_order).then(Waiting::default),
         }
     }
 
@@ -114,12 +121,12 @@ impl<'a> Rows<'a> {
     ) -> Result<(), Problem> {
         let places = &self.places;
         let asked = values.iter().filter_map(|(column, value)| Some(((*places.get(*column)?)?, *value)));
-        if let Some((messages, waiting)) = &mut self.waiting {
-            let from = waiting.len();
-            waiting.extend(asked);
-            messages.push(Message { time_ns, topic, from, until: waiting.len() });
+        if let Some(Waiting { messages, values }) = &mut self.waiting {
+            let from = values.len();
+            values.extend(asked);
+            messages.push(Message { time_ns, topic, from, until: values.len() });
             self.limits.check_rows(messages.len())?;
-            return self.limits.check_values(waiting.len());
+            return self.limits.check_values(values.len());
         }
         let asked: Vec<_> = asked.collect();
         self.take(time_ns, topic, &asked)
@@ -127,7 +134,7 @@ impl<'a> Rows<'a> {
 
     /// How many rows were left out.
     pub(super) fn finish(mut self) -> Result<u64, Problem> {
-        if let Some((mut messages, values)) = self.waiting.take() {
+        if let Some(Waiting { mut messages, values }) = self.waiting.take() {
             messages.sort_by_key(|message| message.time_ns);
             for Message { time_ns, topic, from, until } in messages {
                 self.take(time_ns, topic, &values[from..until])?;
