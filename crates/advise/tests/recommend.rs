@@ -151,6 +151,23 @@ fn what_promises_nothing_is_not_enough_where_every_state_must_arrive() {
 }
 
 #[test]
+fn what_may_be_lost_may_be_lost_of_feedback_too_and_no_more() {
+    let mut made = evidence();
+    for point in made.sets[0].points.iter_mut().filter(|point| point.carrier.reliable) {
+        point.figures.back.lost_percent = 1.0;
+    }
+    let asked = |lost_percent| Need { lost_percent, ..need(1.0, 5.0) };
+    let of_quic = |lost: f64| {
+        let found = recommend(&made, &asked(lost));
+        let mut all = found.choice.into_iter().chain(found.others);
+        all.find(|candidate| candidate.name == "QUIC streams").unwrap()
+    };
+    assert_eq!(of_quic(0.5).failures[0].what, "1.0 % of feedback lost");
+    // Where every state must arrive, feedback may be lost as haptics bear it: it is never repeated.
+    assert!(of_quic(1.0).meets && of_quic(0.0).meets);
+}
+
+#[test]
 fn where_nothing_meets_it_the_nearest_says_by_how_much() {
     let found = recommend(&evidence(), &need(20.0, 20.0));
     assert!(found.choice.is_none());

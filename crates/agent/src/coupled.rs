@@ -380,6 +380,9 @@ impl<D: RobotDevice> RobotDevice for CoupledArm<D> {
         let measured = self.device.measure()?;
         self.point.measure(&measured.state);
         self.turn.iter_mut().for_each(|turn| turn.measure(&measured.state));
+        if self.turn.as_ref().is_some_and(|turn| !turn.is_measured()) {
+            self.refuse(DeviceFailure::Stopped("it does not measure how it turns".to_owned()));
+        }
         let mut state = measured.state;
         if let Some((point, turn)) = said.filter(|_| self.point.end.law().is_passive()) {
             part::say(&mut state, &point);

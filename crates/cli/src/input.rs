@@ -1,5 +1,6 @@
 //! What the operator's device measures: a simulated hand, or a recording.
 
+use std::collections::BTreeSet;
 use std::str::FromStr;
 
 use taut_agent::{OperatorDevice, Playback, Relative};
@@ -130,6 +131,16 @@ struct Columns {
     orientation_wxyz: Option<[Column; 4]>,
 }
 
+impl Columns {
+    /// In the order of the table.
+    fn channels(&self) -> Vec<usize> {
+        let along = self.position.into_iter().chain(self.velocity).flatten();
+        let all = along.chain(self.orientation_wxyz.into_iter().flatten());
+        let channels: BTreeSet<usize> = all.map(|column| column.channel).collect();
+        channels.into_iter().collect()
+    }
+}
+
 /// Which channel, and what a value of it is of the unit that states have.
 #[derive(Clone, Copy, Debug)]
 struct Column {
@@ -160,15 +171,20 @@ impl Column {
 
 impl Recorded {
     fn read(file: &str, period: Duration, channels: &[String]) -> Result<Self, String> {
-        let recording = taut_trace::read(file.as_ref()).map_err(|e| e.to_string())?;
+        let of = |signals: &Signals| {
+            if channels.is_empty() { guessed(signals) } else { named(signals, channels).map(Some) }
+        };
+        let wanted = |names: &[&str]| {
+            let columns = of(&Signals::new(0, names.iter().copied())).ok().flatten();
+            columns.map_or_else(Vec::new, |columns| columns.channels())
+        };
+        let recording = taut_trace::read_columns(file.as_ref(), &wanted).map_err(|e| e.to_string())?;
         let kind = recording.data().kind();
         let Data::Signals(signals) = recording.into_data() else {
             return Err(format!("{file}: holds {kind}; a CSV or MCAP recording of signals is needed"));
         };
         let signals = signals.resample(period).map_err(|e| format!("{file}: {e}"))?;
-        let columns =
-            if channels.is_empty() { guessed(&signals) } else { named(&signals, channels).map(Some) };
-        let columns = columns.map_err(|e| format!("{file}: {e}"))?.ok_or_else(|| {
+        let columns = of(&signals).map_err(|e| format!("{file}: {e}"))?.ok_or_else(|| {
             format!(
                 "{file}: which columns are x, y and z? Name them by --columns; there are {}",
                 known(&signals)

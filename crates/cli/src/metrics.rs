@@ -100,14 +100,17 @@ impl Metrics {
     }
 }
 
-/// With the age of the report: while there is no session there is none newer.
+/// With the age of the report, where there was one: while there is no session there is none newer.
 fn at(report: &Report, now: Time) -> Value {
-    let mut status = report.status.clone();
-    if let (Value::Object(fields), Some(made)) = (&mut status, report.made) {
+    let mut fields = match &report.status {
+        Value::Object(fields) => fields.clone(),
+        _ => serde_json::Map::new(),
+    };
+    if let Some(made) = report.made {
         fields.insert("report_age_s".to_owned(), json!(now.saturating_since(made).as_secs_f64()));
-        fields.insert("socket_dropped".to_owned(), json!({ "flood": report.floods.dropped() }));
     }
-    status
+    fields.insert("socket_dropped".to_owned(), json!({ "flood": report.floods.dropped() }));
+    Value::Object(fields)
 }
 
 fn answer(mut stream: TcpStream, newest: &Mutex<Report>, clock: Clock) -> io::Result<()> {
@@ -151,33 +154,45 @@ fn path(request: &[u8]) -> Option<&str> {
 
 /// Prometheus's text format: every number by its place in the report, and names of streams, channels and causes as labels.
 fn text(status: &Value) -> String {
+    let mut samples = Samples::new();
+    collect(&mut samples, "taut", &[], status);
     let mut text = String::new();
-    lines(&mut text, "taut", &[], status);
+    for (name, samples) in samples {
+        // To a string it cannot fail.
+        let _ = writeln!(text, "# TYPE {name} untyped");
+        for (labels, number) in samples {
+            let _ = writeln!(text, "{name}{labels} {number}");
+        }
+    }
     text
 }
 
-fn lines(text: &mut String, name: &str, labels: &[(&str, &str)], value: &Value) {
-    let sample = |text: &mut String, labels: &[(&str, &str)], number: f64| {
+/// By name, then by labels. Of equal labels, as of the two streams of normal priority, the sum.
+type Samples = BTreeMap<String, BTreeMap<String, f64>>;
+
+fn collect(samples: &mut Samples, name: &str, labels: &[(&str, &str)], value: &Value) {
+    let sample = |samples: &mut Samples, labels: &[(&str, &str)], number: f64| {
         let quoted = |text: &str| text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
         let labels: Vec<String> =
             labels.iter().map(|(key, value)| format!("{key}=\"{}\"", quoted(value))).collect();
         let labels = if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) };
-        // To a string it cannot fail.
-        let _ = writeln!(text, "{name}{labels} {number}");
+        *samples.entry(name.to_owned()).or_default().entry(labels).or_default() += number;
     };
     match value {
         Value::Null => {}
-        Value::Bool(is_so) => sample(text, labels, f64::from(u8::from(*is_so))),
-        Value::Number(number) => number.as_f64().into_iter().for_each(|number| sample(text, labels, number)),
-        Value::String(word) => sample(text, &[labels, &[("is", word)]].concat(), 1.0),
+        Value::Bool(is_so) => sample(samples, labels, f64::from(u8::from(*is_so))),
+        Value::Number(number) => {
+            number.as_f64().into_iter().for_each(|number| sample(samples, labels, number))
+        }
+        Value::String(word) => sample(samples, &[labels, &[("is", word)]].concat(), 1.0),
         Value::Object(fields) if name.ends_with("_dropped") => {
             for (cause, count) in fields {
-                lines(text, name, &[labels, &[("cause", cause)]].concat(), count);
+                collect(samples, name, &[labels, &[("cause", cause)]].concat(), count);
             }
         }
         Value::Object(fields) => {
             for (field, value) in fields {
-                lines(text, &format!("{name}_{field}"), labels, value);
+                collect(samples, &format!("{name}_{field}"), labels, value);
             }
         }
         Value::Array(all) => {
@@ -190,7 +205,7 @@ fn lines(text: &mut String, name: &str, labels: &[(&str, &str)], value: &Value) 
                 for (field, value) in
                     fields.iter().filter(|(field, _)| !["name", "direction"].contains(&field.as_str()))
                 {
-                    lines(text, &format!("{name}_{field}"), &labels, value);
+                    collect(samples, &format!("{name}_{field}"), &labels, value);
                 }
             }
         }
@@ -209,7 +224,7 @@ mod tests {
             "channels": [{ "name": "a\"b", "direction": "to_robot", "open": true, "dropped": { "stopped": 3 } }],
         });
         let text = text(&status);
-        let mut lines: Vec<&str> = text.lines().collect();
+        let mut lines: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
         lines.sort_unstable();
         assert_eq!(
             lines,
@@ -223,6 +238,25 @@ mod tests {
                 "taut_state{is=\"ENABLED\"} 1",
             ]
         );
+    }
+
+    #[test]
+    fn every_sample_is_there_once_and_those_of_a_name_stand_together() {
+        let stream = |name: &str, sent: u64| json!({ "name": name, "sent": sent, "lost": 1 });
+        let streams = [stream("emergency", 1), stream("high", 2), stream("normal", 30), stream("normal", 12)];
+        let text = text(&json!({ "streams": streams, "lost": 4 }));
+        let expected = "# TYPE taut_lost untyped\ntaut_lost 4\n\
+            # TYPE taut_streams_lost untyped\ntaut_streams_lost{name=\"emergency\"} 1\n\
+            taut_streams_lost{name=\"high\"} 1\ntaut_streams_lost{name=\"normal\"} 2\n\
+            # TYPE taut_streams_sent untyped\ntaut_streams_sent{name=\"emergency\"} 1\n\
+            taut_streams_sent{name=\"high\"} 2\ntaut_streams_sent{name=\"normal\"} 42\n";
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn what_floods_keep_out_is_told_before_there_was_a_session() {
+        let dropped = text(&at(&Report::default(), Time::ZERO));
+        assert!(dropped.ends_with("\ntaut_socket_dropped{cause=\"flood\"} 0\n"), "{dropped}");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use taut_lab::scenario;
 use taut_lab::traces::{Samples, Video};
 use taut_trace::{Datagram, Ivf};
 
-use crate::{Ended, print, print_json};
+use crate::{Ended, print, print_json, say};
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
@@ -111,8 +111,7 @@ fn length(text: &str) -> Result<Duration, String> {
 pub(crate) fn trace(command: &Command) -> Ended {
     match command {
         Command::Info { file, json } => {
-            let recording = taut_trace::read_what_is_whole(file).map_err(|e| e.to_string())?;
-            let info = taut_trace::info(&recording);
+            let info = taut_trace::info_of(file).map_err(|e| e.to_string())?;
             if *json {
                 print_json(&info)?;
             } else {
@@ -120,7 +119,9 @@ pub(crate) fn trace(command: &Command) -> Ended {
             }
         }
         Command::Convert { input, output } => {
-            taut_trace::convert(input, output).map_err(|e| e.to_string())?;
+            for note in taut_trace::convert(input, output).map_err(|e| e.to_string())? {
+                say(&note);
+            }
             print(&format!("{} written\n", output.display()))?;
         }
         #[cfg(feature = "sockets")]

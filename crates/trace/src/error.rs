@@ -90,6 +90,14 @@ pub enum Problem {
         /// How many are read.
         limit: u64,
     },
+    /// A table that memory is not to hold.
+    #[error(
+        "more than {limit} values in one table, the most that are held: convert it to CSV, which holds none, or ask for fewer columns"
+    )]
+    LongTable {
+        /// How many are held.
+        limit: u64,
+    },
     /// A table without rows.
     #[error("there is a header and no row below it")]
     NoRows,
@@ -177,7 +185,7 @@ pub enum Problem {
 }
 
 /// A problem and its place, before the file's name is known.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Fault {
     pub(crate) place: Place,
     pub(crate) problem: Problem,

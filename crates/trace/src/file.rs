@@ -1,16 +1,18 @@
 //! From a path or bytes to a recording, and back to a path.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io::{self, BufReader, Cursor, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
 use taut_core::Bytes;
 
 use crate::error::{Fault, Problem, TraceError};
-use crate::recording::{Format, Recording};
+use crate::info::{Info, InfoRows, info};
+use crate::recording::{Data, Format, Recording};
+use crate::signals::{Kept, Signals};
 use crate::{csv, mahimahi, mcap, pcap};
 
-/// How much of a file is read before it is refused. Everything is held in memory.
+/// How much of a file is read before it is refused: what is held in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     bytes: Bytes,
@@ -33,7 +35,12 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Bytes of the file, and of an MCAP file's content after decompression. Default 512 MB.
+    /// Of an MCAP file that is read a record at a time: an hour's table of 17 columns at 1 kHz is a quarter of it.
+    pub(crate) fn of_files() -> Self {
+        Self::default().bytes(Bytes::new(u64::MAX)).rows(64_000_000).values(256_000_000)
+    }
+
+    /// Bytes of what is in memory, and of an MCAP's content after decompression. Default 512 MB.
     pub fn bytes(mut self, bytes: Bytes) -> Self {
         self.bytes = bytes;
         self
@@ -83,29 +90,94 @@ fn within(count: u64, limit: u64, what: &'static str) -> Result<(), Problem> {
 /// # Errors
 /// When it cannot be read, or is not a recording.
 pub fn read(path: &Path) -> Result<Recording, TraceError> {
-    let (name, data) = bytes_of(path)?;
-    read_bytes(&name, &data)
+    read_columns(path, &all)
 }
 
-/// A file's name for errors, and its bytes.
-pub(crate) fn bytes_of(path: &Path) -> Result<(String, Vec<u8>), TraceError> {
-    let name = path.display().to_string();
-    let fail = |problem| TraceError::new(&name, Fault::file(problem));
-    let io = |error: io::Error| fail(Problem::Io(error.to_string()));
-    let limit = Limits::default().bytes.get();
-    let mut data = Vec::new();
-    // One byte more than the limit tells a file of exactly the limit from a longer one, also when it is a pipe.
-    File::open(path).map_err(io)?.take(limit + 1).read_to_end(&mut data).map_err(io)?;
-    Ok((name, data))
-}
-
-/// As [`read`], and of an MCAP file that is cut short, as by a writer that was killed, what is whole: a note says where it ends.
+/// As [`read`], and of the signals of an MCAP file only those columns whose places `wanted` gives of all names: the others take no memory. No place: all.
 ///
 /// # Errors
 /// As of [`read`].
-pub fn read_what_is_whole(path: &Path) -> Result<Recording, TraceError> {
-    let (name, data) = bytes_of(path)?;
-    read_bytes_within(&name, &data, &Limits { takes_cut: true, ..Limits::default() })
+pub fn read_columns(path: &Path, wanted: &dyn Fn(&[&str]) -> Vec<usize>) -> Result<Recording, TraceError> {
+    let limits = Limits::of_files();
+    let mut kept = Kept { limits: &limits, signals: None };
+    let chosen = |names: &[&str]| {
+        Some(wanted(names)).filter(|places| !places.is_empty()).unwrap_or_else(|| all(names))
+    };
+    match Opened::open(path)? {
+        Opened::Mcap(name, mut file) => mcap::read(&mut file, &limits, &chosen, &mut kept)
+            .and_then(|read| recording_of(read, kept.signals))
+            .map_err(|fault| TraceError::new(&name, fault)),
+        Opened::Other(name, data) => read_bytes(&name, &data),
+    }
+}
+
+/// What there is to know about a file at a glance. Of an MCAP file that is cut short, as by a writer that was killed, what is whole counts: a note says
+/// where it ends.
+///
+/// # Errors
+/// As of [`read`].
+pub fn info_of(path: &Path) -> Result<Info, TraceError> {
+    let limits = Limits { takes_cut: true, ..Limits::of_files() };
+    let mut rows = InfoRows::new(&limits);
+    let (other, notes) = match Opened::open(path)? {
+        Opened::Mcap(name, mut file) => {
+            mcap::read(&mut file, &limits, &all, &mut rows).map_err(|fault| TraceError::new(&name, fault))?
+        }
+        Opened::Other(name, data) => {
+            let limits = Limits { takes_cut: true, ..Limits::default() };
+            return Ok(info(&read_bytes_within(&name, &data, &limits)?));
+        }
+    };
+    Ok(match other {
+        Some(data) => info(&Recording::new(Format::Mcap, data).with_notes(notes)),
+        None => rows.finish(Format::Mcap, notes),
+    })
+}
+
+/// Of all columns, by their names, the places of those that are read.
+pub(crate) type Wanted<'a> = &'a dyn Fn(&[&str]) -> Vec<usize>;
+
+fn all(names: &[&str]) -> Vec<usize> {
+    (0..names.len()).collect()
+}
+
+fn recording_of(
+    (other, notes): (Option<Data>, Vec<String>),
+    signals: Option<Signals>,
+) -> Result<Recording, Fault> {
+    // There are rows, unless the file was changed while it was read.
+    let data = other.or(signals.map(Data::Signals)).ok_or(Fault::file(Problem::Nothing("rows")))?;
+    Ok(Recording::new(Format::Mcap, data).with_notes(notes))
+}
+
+/// A file, with its name for errors.
+pub(crate) enum Opened {
+    /// Read a record at a time.
+    Mcap(String, BufReader<File>),
+    /// All of it.
+    Other(String, Vec<u8>),
+}
+
+impl Opened {
+    pub(crate) fn open(path: &Path) -> Result<Self, TraceError> {
+        let name = path.display().to_string();
+        let failed = |error: io::Error| TraceError::new(&name, Fault::file(Problem::Io(error.to_string())));
+        let mut file = File::open(path).map_err(failed)?;
+        let mut data = Vec::new();
+        // A pipe is read once.
+        if file.metadata().map_err(failed)?.is_file() {
+            Read::by_ref(&mut file).take(mcap::MAGIC.len() as u64).read_to_end(&mut data).map_err(failed)?;
+            file.rewind().map_err(failed)?;
+            if data == mcap::MAGIC {
+                return Ok(Self::Mcap(name, BufReader::new(file)));
+            }
+            data.clear();
+        }
+        // One byte more than the limit tells a file of exactly the limit from a longer one, also when it is a pipe.
+        let limit = Limits::default().bytes.get();
+        file.take(limit + 1).read_to_end(&mut data).map_err(failed)?;
+        Ok(Self::Other(name, data))
+    }
 }
 
 /// Reads a recording from bytes in memory. `name` is for errors, and its extension for when the content could be
@@ -125,17 +197,46 @@ pub fn read_bytes_within(name: &str, data: &[u8], limits: &Limits) -> Result<Rec
     decode(name, data, limits).map_err(|fault| TraceError::new(name, fault))
 }
 
-/// Reads a recording and writes it in the format of the output's extension.
+/// Reads a recording and writes it in the format of the output's extension. MCAP becomes CSV row by row, whatever its length.
+/// What a person should know of it, one sentence each.
 ///
 /// # Errors
 /// When both are the same file, or see [`read`] and [`write()`].
-pub fn convert(input: &Path, output: &Path) -> Result<(), TraceError> {
+pub fn convert(input: &Path, output: &Path) -> Result<Vec<String>, TraceError> {
     if let (Ok(from), Ok(to)) = (fs::canonicalize(input), fs::canonicalize(output))
         && from == to
     {
         return Err(TraceError::new(&output.display().to_string(), Fault::file(Problem::SameFile)));
     }
-    write(output, &read(input)?)
+    let is_csv = extension(&output.display().to_string()) == "csv";
+    let recording = match Opened::open(input)? {
+        Opened::Mcap(name, file) if is_csv => return convert_rows(&name, file, output),
+        Opened::Mcap(..) => read(input)?,
+        Opened::Other(name, data) => read_bytes(&name, &data)?,
+    };
+    write(output, &recording)?;
+    Ok(recording.notes().to_vec())
+}
+
+/// From MCAP to CSV.
+fn convert_rows(name: &str, mut file: BufReader<File>, output: &Path) -> Result<Vec<String>, TraceError> {
+    replace(output, |out| {
+        let mut rows = csv::CsvRows::new(&mut *out);
+        let read = mcap::read(&mut file, &Limits::of_files(), &all, &mut rows);
+        let (other, notes) = read.map_err(|fault| TraceError::new(name, fault))?;
+        let flushed = rows.flush();
+        drop(rows);
+        let written = flushed.and_then(|()| match other {
+            Some(data) => out.write_all(&csv::write_csv(&Recording::new(Format::Mcap, data))),
+            None => Ok(()),
+        });
+        written.map_err(|error| not_written(output, &error))?;
+        Ok(notes)
+    })
+}
+
+fn not_written(path: &Path, error: &io::Error) -> TraceError {
+    TraceError::new(&path.display().to_string(), Fault::file(Problem::Io(error.to_string())))
 }
 
 /// Writes a recording to a file, as CSV or MCAP by its extension. Until all of it is written, what was there remains.
@@ -150,26 +251,30 @@ pub fn write(path: &Path, recording: &Recording) -> Result<(), TraceError> {
         "mcap" => mcap::write(recording).map_err(fail)?,
         _ => return Err(fail(Problem::UnknownOutput)),
     };
-    replace(path, &data).map_err(|error| fail(Problem::Io(error.to_string())))
+    replace(path, |out| out.write_all(&data).map_err(|error| not_written(path, &error)))
 }
 
 /// Puts a file in its place when all of it is written, or leaves everything as it was.
-fn replace(path: &Path, data: &[u8]) -> io::Result<()> {
+fn replace<T>(path: &Path, write: impl FnOnce(&mut File) -> Result<T, TraceError>) -> Result<T, TraceError> {
+    let failed = |error: io::Error| not_written(path, &error);
     // What a symbolic link points to is replaced, not the link.
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let before = fs::metadata(&path).ok();
     if before.as_ref().is_some_and(|before| !before.is_file()) {
         // A pipe or a device has nothing to lose, and cannot be replaced.
-        return fs::write(&path, data);
+        return write(&mut OpenOptions::new().write(true).open(&path).map_err(failed)?);
     }
     let partial = beside(&path);
     // Never somebody else's.
-    let mut file = OpenOptions::new().write(true).create_new(true).open(&partial)?;
-    let written = file
-        .write_all(data)
-        .and_then(|()| before.map_or(Ok(()), |before| file.set_permissions(before.permissions())))
-        .and_then(|()| file.sync_all())
-        .and_then(|()| fs::rename(&partial, &path));
+    let mut file = OpenOptions::new().write(true).create_new(true).open(&partial).map_err(failed)?;
+    let written = write(&mut file).and_then(|told| {
+        before
+            .map_or(Ok(()), |before| file.set_permissions(before.permissions()))
+            .and_then(|()| file.sync_all())
+            .and_then(|()| fs::rename(&partial, &path))
+            .map_err(failed)?;
+        Ok(told)
+    });
     if written.is_err() {
         let _ = fs::remove_file(&partial);
     }
@@ -187,7 +292,11 @@ fn decode(name: &str, data: &[u8], limits: &Limits) -> Result<Recording, Fault> 
     limits.check_bytes(data.len() as u64).map_err(Fault::file)?;
     match detect(name, data).map_err(Fault::file)? {
         Format::Csv => csv::read(data, limits),
-        Format::Mcap => mcap::read(data, limits),
+        Format::Mcap => {
+            let mut kept = Kept { limits, signals: None };
+            let read = mcap::read(&mut Cursor::new(data), limits, &all, &mut kept)?;
+            recording_of(read, kept.signals)
+        }
         Format::Pcap => pcap::read(data, limits),
         Format::Pcapng => pcap::read_ng(data, limits),
         Format::Mahimahi => mahimahi::read(data, limits),

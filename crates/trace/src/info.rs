@@ -5,7 +5,11 @@ use std::fmt;
 use serde::Serialize;
 use taut_core::{Duration, Time, printable};
 
-use crate::{Data, Packets, Recording, Signals};
+use crate::error::Problem;
+use crate::file::Limits;
+use crate::recording::SIGNALS;
+use crate::signals::{RowSink, split_unit};
+use crate::{Data, Format, Packets, Recording};
 
 /// A recording in numbers. Displayed as a few lines, serialised as one object.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -104,23 +108,14 @@ pub struct FlowInfo {
 
 /// Looks at a whole recording once.
 pub fn info(recording: &Recording) -> Info {
-    let mut info = Info {
-        format: recording.format().name(),
-        kind: recording.data().kind(),
-        rows: 0,
-        start_ns: 0,
-        duration_s: 0.0,
-        rate_hz: 0.0,
-        interval: None,
-        channels: Vec::new(),
-        packets: None,
-        notes: recording.notes().to_vec(),
-    };
+    let notes = recording.notes().to_vec();
+    let mut info = Info::new(recording.format(), recording.data().kind(), notes);
     match recording.data() {
         Data::Signals(signals) => {
-            info.start_ns = signals.start_ns();
-            info.set_times(signals.times(), None);
-            info.channels = signal_channels(signals);
+            let (limits, notes) = (Limits::default().rows(u64::MAX), std::mem::take(&mut info.notes));
+            let mut rows = InfoRows::new(&limits);
+            signals.write_to(&mut rows).expect("without limits no row is refused");
+            info = rows.finish(recording.format(), notes);
         }
         Data::Packets(packets) => {
             info.start_ns = packets.start_ns();
@@ -156,7 +151,75 @@ const OPPORTUNITY_BYTES: u64 = taut_link::MahimahiTrace::OPPORTUNITY_BYTES;
 /// Flows that are displayed; all of them are serialised.
 const FLOWS_SHOWN: usize = 10;
 
+/// A table in numbers, row by row.
+pub(crate) struct InfoRows<'a> {
+    limits: &'a Limits,
+    start_ns: i64,
+    times: Vec<Time>,
+    channels: Vec<ChannelInfo>,
+}
+
+impl<'a> InfoRows<'a> {
+    pub(crate) fn new(limits: &'a Limits) -> Self {
+        Self { limits, start_ns: 0, times: Vec::new(), channels: Vec::new() }
+    }
+
+    pub(crate) fn finish(self, format: Format, notes: Vec<String>) -> Info {
+        let mut info = Info::new(format, SIGNALS, notes);
+        info.start_ns = self.start_ns;
+        info.set_times(&self.times, None);
+        info.channels = self.channels;
+        info
+    }
+}
+
+impl RowSink for InfoRows<'_> {
+    fn begin(&mut self, start_ns: i64, columns: Vec<String>) -> Result<(), Problem> {
+        self.start_ns = start_ns;
+        self.channels = columns.iter().map(|column| ChannelInfo::new(column)).collect();
+        Ok(())
+    }
+
+    fn row(&mut self, time: Time, values: &[f64]) -> Result<(), Problem> {
+        self.times.push(time);
+        self.limits.check_rows(self.times.len())?;
+        let count = self.times.len() as f64;
+        self.channels.iter_mut().zip(values).for_each(|(channel, value)| channel.add(*value, count));
+        Ok(())
+    }
+}
+
+impl ChannelInfo {
+    fn new(column: &str) -> Self {
+        let (name, unit) = split_unit(column);
+        let (min, max) = (f64::INFINITY, f64::NEG_INFINITY);
+        Self { name: name.to_owned(), unit: unit.unwrap_or(""), min, mean: 0.0, max }
+    }
+
+    /// The last of `count` values.
+    fn add(&mut self, value: f64, count: f64) {
+        (self.min, self.max) = (self.min.min(value), self.max.max(value));
+        // Divided before the difference: it cannot leave the range of finite numbers.
+        self.mean += value / count - self.mean / count;
+    }
+}
+
 impl Info {
+    fn new(format: Format, kind: &'static str, notes: Vec<String>) -> Self {
+        Self {
+            format: format.name(),
+            kind,
+            rows: 0,
+            start_ns: 0,
+            duration_s: 0.0,
+            rate_hz: 0.0,
+            interval: None,
+            channels: Vec::new(),
+            packets: None,
+            notes,
+        }
+    }
+
     /// From the times of rows. `gap` is what makes a gap, one and a half medians when not given.
     fn set_times(&mut self, times: &[Time], gap: Option<Duration>) {
         self.rows = times.len() as u64;
@@ -185,13 +248,6 @@ impl Info {
             },
         });
     }
-}
-
-fn signal_channels(signals: &Signals) -> Vec<ChannelInfo> {
-    let channels = signals.channels().iter();
-    channels
-        .map(|channel| channel_info(channel.name(), channel.unit().unwrap_or(""), channel.values()))
-        .collect()
 }
 
 fn channel_info(name: &str, unit: &'static str, values: &[f64]) -> ChannelInfo {

@@ -42,6 +42,9 @@ impl Recording {
     }
 }
 
+/// The kind of tables of numbers.
+pub(crate) const SIGNALS: &str = "signals";
+
 /// The kinds of recordings.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Data {
@@ -59,7 +62,7 @@ impl Data {
     /// Its name in output.
     pub const fn kind(&self) -> &'static str {
         match self {
-            Self::Signals(_) => "signals",
+            Self::Signals(_) => SIGNALS,
             Self::Packets(_) => "packets",
             Self::Opportunities(_) => "opportunities",
             Self::Impairments(_) => "impairments",

@@ -1,15 +1,19 @@
 //! What a session's recording says of its operator, and of how it went.
 
 use std::collections::BTreeMap;
+use std::io::Cursor;
 use std::path::Path;
 
 use serde::Deserialize;
 use serde_json::Value;
 use taut_core::Time;
 
-use crate::error::TraceError;
-use crate::file::{Limits, bytes_of};
+use crate::error::{Fault, Problem, TraceError};
+use crate::file::{Limits, Opened};
 use crate::mcap;
+
+/// What a recording without a session lacks.
+pub(crate) const STATES: &str = "states of a session (topic operator/state)";
 
 /// What was recorded of a session at one of its ends.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -62,6 +66,13 @@ pub struct RecordedState {
 /// # Errors
 /// When it cannot be read, is no MCAP, or holds no session.
 pub fn read_session(path: &Path) -> Result<SessionRecording, TraceError> {
-    let (name, data) = bytes_of(path)?;
-    mcap::read_session(&data, &Limits::default()).map_err(|fault| TraceError::new(&name, fault))
+    let limits = Limits::of_files();
+    let (name, read) = match Opened::open(path)? {
+        Opened::Mcap(name, mut file) => (name, mcap::read_session(&mut file, &limits)),
+        Opened::Other(name, data) if data.starts_with(mcap::MAGIC) => {
+            (name, mcap::read_session(&mut Cursor::new(data), &limits))
+        }
+        Opened::Other(name, _) => (name, Err(Fault::file(Problem::Nothing(STATES)))),
+    };
+    read.map_err(|fault| TraceError::new(&name, fault))
 }

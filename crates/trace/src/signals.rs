@@ -4,6 +4,9 @@ use std::collections::BTreeSet;
 
 use taut_core::{Duration, Time};
 
+use crate::error::Problem;
+use crate::file::Limits;
+
 /// A table of numbers over time: one time per row, one value per channel and row. It has at least one channel, and
 /// times never go back.
 ///
@@ -49,7 +52,7 @@ pub enum ResampleError {
 
 impl Signals {
     /// Values that [`resample`](Self::resample) makes at most.
-    pub const MAX_RESAMPLED: u64 = 64_000_000;
+    pub const MAX_RESAMPLED: u64 = 256_000_000;
 
     /// A table without rows. `columns` are the channels' names with their units, such as `leader_position_rad`;
     /// `start_ns` is the recorder's own clock at the first row, in nanoseconds.
@@ -118,6 +121,18 @@ impl Signals {
     pub fn position(&self, name: &str) -> Option<usize> {
         let exact = self.channels.iter().position(|channel| channel.column == name);
         exact.or_else(|| self.channels.iter().position(|channel| channel.name() == name))
+    }
+
+    /// Gives all of it to a sink.
+    pub(crate) fn write_to(&self, sink: &mut dyn RowSink) -> Result<(), Problem> {
+        sink.begin(self.start_ns, self.channels.iter().map(|channel| channel.column.clone()).collect())?;
+        let mut values = Vec::with_capacity(self.channels.len());
+        for row in self.rows() {
+            values.clear();
+            values.extend(row.values());
+            sink.row(row.time(), &values)?;
+        }
+        Ok(())
     }
 
     /// Row by row.
@@ -191,6 +206,38 @@ impl<'a> Row<'a> {
     }
 }
 
+/// Whom the rows of a table are given to, one after the other.
+pub(crate) trait RowSink {
+    /// Before the first row: its time on the recorder's own clock, and the columns.
+    fn begin(&mut self, start_ns: i64, columns: Vec<String>) -> Result<(), Problem>;
+    /// A time since the first row, and a finite value for each column.
+    fn row(&mut self, time: Time, values: &[f64]) -> Result<(), Problem>;
+}
+
+/// A table in memory.
+pub(crate) struct Kept<'a> {
+    pub(crate) limits: &'a Limits,
+    pub(crate) signals: Option<Signals>,
+}
+
+impl RowSink for Kept<'_> {
+    fn begin(&mut self, start_ns: i64, columns: Vec<String>) -> Result<(), Problem> {
+        self.signals = Some(Signals::new(start_ns, columns));
+        Ok(())
+    }
+
+    fn row(&mut self, time: Time, values: &[f64]) -> Result<(), Problem> {
+        let Some(signals) = &mut self.signals else { return Ok(()) };
+        signals.push(time, values);
+        self.limits.check_rows(signals.len())?;
+        let count = signals.len().saturating_mul(values.len());
+        self.limits.check_values(count).map_err(|problem| match problem {
+            Problem::TooLarge { limit, .. } => Problem::LongTable { limit },
+            problem => problem,
+        })
+    }
+}
+
 /// Suffixes that are units, longer ones before those that they end in.
 const UNITS: [(&str, &str); 28] = [
     ("_rad_per_s", "rad/s"),
@@ -223,7 +270,7 @@ const UNITS: [(&str, &str); 28] = [
     ("_ratio", "1"),
 ];
 
-fn split_unit(column: &str) -> (&str, Option<&'static str>) {
+pub(crate) fn split_unit(column: &str) -> (&str, Option<&'static str>) {
     let found = UNITS.iter().find_map(|(suffix, unit)| {
         let name = column.strip_suffix(suffix).filter(|name| !name.is_empty())?;
         // Of a quaternion it is a part.

@@ -63,6 +63,7 @@ const DIMENSIONS: [Dimension; 5] = [
     ("rate", "Mbit/s", |c| c.rate_mbit, |c| &mut c.rate_mbit),
 ];
 const BURST: usize = 1;
+const ONE_WAY: usize = 2;
 const JITTER: usize = 3;
 const RATE: usize = 4;
 
@@ -138,22 +139,14 @@ fn neighbours(index: usize, set: &EvidenceSet, network: &Condition, nearest: &mu
     let mut found = Near::default();
     let mut cell: Vec<Vec<f64>> = Vec::new();
     for (i, (name, unit, of, change)) in DIMENSIONS.iter().enumerate() {
-        let mut values: Vec<f64> = set.points.iter().map(|point| of(&point.condition)).collect();
-        values.sort_by(f64::total_cmp);
-        values.dedup();
-        let (least, most) = (values[0], values[values.len() - 1]);
+        let (least, most) = range(set.points.iter(), *of);
         let wanted = of(network);
-        let varied = least < most;
-        // What a set beside the grid does not vary at all, the grid does; jitter and bursts, a set beside it.
-        let speaks = varied || !(extra(set) || matches!(i, BURST | JITTER));
         let outside = match i {
             // More rate than was measured is no worse.
-            RATE => wanted < least && speaks,
-            BURST | JITTER => wanted > most && speaks,
+            RATE => wanted < least && speaks(set, i),
+            BURST | JITTER => wanted > most && speaks(set, i),
             _ => wanted > most,
         };
-        let below = values.iter().copied().filter(|value| *value <= wanted).reduce(f64::max);
-        let above = values.iter().copied().filter(|value| *value >= wanted).reduce(f64::min);
         if outside {
             found.beyond.push(format!(
                 "{name} {wanted} {unit} is outside of {least} to {most} {unit} of {}",
@@ -161,19 +154,84 @@ fn neighbours(index: usize, set: &EvidenceSet, network: &Condition, nearest: &mu
             ));
             let edge = change(nearest);
             *edge = if i == RATE { edge.max(least) } else { edge.min(most) };
-        } else if speaks && below != above {
+        }
+        cell.push(around(set.points.iter(), *of, wanted));
+    }
+    if found.beyond.is_empty() && speaks(set, JITTER) {
+        // Not every jitter was measured over every way: what stands in has both.
+        let far = || set.points.iter().filter(|point| point.condition.one_way_ms >= network.one_way_ms);
+        let jitter = |point: &Point| point.condition.jitter_ms;
+        match far().map(jitter).filter(|jitter| *jitter >= network.jitter_ms).reduce(f64::min) {
+            Some(worse) => cell[JITTER].push(worse),
+            None => {
+                let most = far().map(jitter).fold(0.0, f64::max);
+                let Condition { jitter_ms, one_way_ms, .. } = network;
+                found.beyond.push(format!(
+                    "jitter {jitter_ms} ms over {one_way_ms} ms one way is more than {most} ms of {}",
+                    set.scenario
+                ));
+                nearest.jitter_ms = nearest.jitter_ms.min(most);
+            }
+        }
+    }
+    let corner = |point: &Point| {
+        let mut dimensions = DIMENSIONS.iter().zip(&cell).enumerate();
+        dimensions.all(|(i, ((_, _, of, _), near))| {
+            let is_at = |near: &[f64]| near.iter().any(|value| same(*value, of(&point.condition)));
+            if i != ONE_WAY {
+                return is_at(near);
+            }
+            let jitter = |point: &Point| point.condition.jitter_ms;
+            let alike = set.points.iter().filter(|other| same(jitter(other), jitter(point)));
+            is_at(&around(alike, *of, network.one_way_ms))
+        })
+    };
+    let corners: Vec<(usize, &Point)> =
+        set.points.iter().enumerate().filter(|(_, point)| corner(point)).collect();
+    if corners.is_empty() && found.beyond.is_empty() {
+        found.beyond.push(format!("no network of {} is near in all that it varies", set.scenario));
+    }
+    for (_, (name, unit, of, _)) in DIMENSIONS.iter().enumerate().filter(|(i, _)| speaks(set, *i)) {
+        let (wanted, values) = (of(network), || corners.iter().map(|(_, point)| of(&point.condition)));
+        let below = values().filter(|value| *value <= wanted).reduce(f64::min);
+        let above = values().filter(|value| *value >= wanted).reduce(f64::max);
+        if below != above {
             let (quantity, unit, scenario) = ((*name).into(), (*unit).into(), set.scenario.clone());
             found.between.push(Between { quantity, unit, asked: wanted, below, above, scenario });
         }
-        cell.push(below.into_iter().chain(above).collect());
     }
-    let corner = |point: &Point| {
-        let mut dimensions = DIMENSIONS.iter().zip(&cell);
-        dimensions.all(|((_, _, of, _), near)| near.iter().any(|value| same(*value, of(&point.condition))))
-    };
-    let at = |(point, _): (usize, &Point)| Cited { set: index, point };
-    found.corners = set.points.iter().enumerate().filter(|(_, point)| corner(point)).map(at).collect();
+    found.corners = corners.into_iter().map(|(point, _)| Cited { set: index, point }).collect();
     found
+}
+
+/// Does a set say how this dimension acts? What a set beside the grid does not vary at all, the grid does; jitter and bursts, a set beside it.
+fn speaks(set: &EvidenceSet, dimension: usize) -> bool {
+    let (least, most) = range(set.points.iter(), DIMENSIONS[dimension].2);
+    match dimension {
+        BURST => most > 1.0,
+        JITTER => most > 0.0,
+        _ => least < most || !extra(set),
+    }
+}
+
+fn range<'a>(points: impl Iterator<Item = &'a Point>, of: fn(&Condition) -> f64) -> (f64, f64) {
+    let values = points.map(|point| of(&point.condition));
+    values
+        .fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), value| (least.min(value), most.max(value)))
+}
+
+/// The nearest value below and the nearest above, one where it is the value itself.
+fn around<'a>(points: impl Iterator<Item = &'a Point>, of: fn(&Condition) -> f64, wanted: f64) -> Vec<f64> {
+    let (mut below, mut above) = (None, None);
+    for value in points.map(|point| of(&point.condition)) {
+        if value <= wanted {
+            below = Some(below.map_or(value, |below: f64| below.max(value)));
+        }
+        if value >= wanted {
+            above = Some(above.map_or(value, |above: f64| above.min(value)));
+        }
+    }
+    below.into_iter().chain(above).collect()
 }
 
 fn same(a: f64, b: f64) -> bool {
@@ -201,4 +259,58 @@ fn estimate(carrier: &Carrier, points: &[(Cited, &Point)], need: &Need) -> Optio
         opened_ms: worst(&|point| absent(point.figures.opened_ms))?,
         resources: None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_what_was_measured_with_jitter_something_no_better_stands_in_for_each_carrier() {
+        let evidence = Evidence::shipped().unwrap();
+        let ways = [1.0, 8.0, 10.0, 14.0, 20.0, 30.0, 35.0, 40.0, 53.0, 59.0, 70.0, 80.0];
+        let jitters = [0.5, 1.0, 2.0, 3.0, 5.0, 10.0];
+        let mut sets = 0;
+        for (index, set) in evidence.sets.iter().enumerate() {
+            let carriers: BTreeSet<&Carrier> = set.points.iter().map(|point| &point.carrier).collect();
+            for (one_way_ms, jitter_ms) in
+                ways.into_iter().flat_map(|way| jitters.map(|jitter| (way, jitter)))
+            {
+                let (burst, rate_mbit, video) = (1.0, 10.0, false);
+                let asked = Condition { loss_percent: 0.5, burst, one_way_ms, jitter_ms, rate_mbit, video };
+                if !speaks_of(set, &asked) || !speaks(set, JITTER) {
+                    continue;
+                }
+                sets += 1;
+                let near = neighbours(index, set, &asked, &mut asked.clone());
+                assert!(near.beyond.is_empty(), "{asked:?}: {:?}", near.beyond);
+                let is_worse = |at: &&Cited| {
+                    let Condition { loss_percent, one_way_ms, jitter_ms, .. } =
+                        set.points[at.point].condition;
+                    loss_percent >= asked.loss_percent
+                        && one_way_ms >= asked.one_way_ms
+                        && jitter_ms >= asked.jitter_ms
+                };
+                let stand_in: BTreeSet<&Carrier> =
+                    near.corners.iter().filter(is_worse).map(|at| &set.points[at.point].carrier).collect();
+                assert_eq!(stand_in, carriers, "{asked:?}");
+                let told = near.between.iter().find(|between| between.quantity == "jitter");
+                assert!(told.is_none_or(|jitter| jitter.above.is_some()), "{told:?}");
+            }
+        }
+        assert_eq!(sets, ways.len() * jitters.len());
+    }
+
+    #[test]
+    fn more_jitter_than_was_measured_over_so_long_a_way_is_outside() {
+        let mut evidence = Evidence::shipped().unwrap();
+        let set = evidence.sets.iter_mut().find(|set| speaks(set, JITTER)).unwrap();
+        set.points.retain(|point| point.condition.one_way_ms < 60.0);
+        let asked = Condition { one_way_ms: 50.0, jitter_ms: 5.0, ..set.points[0].condition };
+        let mut nearest = asked;
+        let near = neighbours(0, set, &asked, &mut nearest);
+        assert!(near.beyond[0].starts_with("jitter 5 ms over 50 ms one way"), "{:?}", near.beyond);
+        assert_eq!(nearest, Condition { jitter_ms: 3.0, ..asked });
+        assert!(neighbours(0, set, &nearest.clone(), &mut nearest).beyond.is_empty());
+    }
 }

@@ -103,9 +103,9 @@ pub struct Between {
     pub unit: String,
     /// What was asked for.
     pub asked: f64,
-    /// The nearest smaller value that was measured; absent where there is none.
+    /// The nearest smaller value that was measured, the smallest where several stand in; absent where there is none.
     pub below: Option<f64>,
-    /// The nearest larger one.
+    /// The nearest larger one, the largest where several stand in.
     pub above: Option<f64>,
     /// The scenario that measured them.
     pub scenario: String,

@@ -139,12 +139,13 @@ fn rank((_, failures): &(Estimate, Vec<Failure>)) -> f64 {
 }
 
 /// How much of what is allowed a carrier uses up: delay, jitter and loss, each as a share of what whoever asks says that he can
-/// bear of it.
+/// bear of it; of loss the worse way, where the need holds both ways.
 fn used(need: &Need, estimate: &Estimate) -> f64 {
     let share = |value: f64, allowed: f64| if allowed > 0.0 { value / allowed } else { 0.0 };
+    let back = if need.haptic { estimate.feedback_lost_percent.value } else { 0.0 };
     share(estimate.delay_ms.value, need.budget_ms)
         + share(estimate.jitter_ms.value, need.jitter_ms)
-        + share(estimate.lost_percent.value, need.lost_percent)
+        + share(estimate.lost_percent.value.max(back), need.lost_percent)
 }
 
 /// Who uses up less is better; alike, who takes fewer bytes; alike, what others speak too. What is alike is counted from the best.
@@ -239,7 +240,7 @@ fn address(_: &Need, estimate: &Estimate) -> Answer {
 
 fn arrival(need: &Need, estimate: &Estimate) -> Answer {
     let there = (estimate.lost_percent, need.lost_percent, "states");
-    let back = (estimate.feedback_lost_percent, need.lost_percent.max(FEEDBACK_LOST_PERCENT), "feedback");
+    let back = (estimate.feedback_lost_percent, feedback_allowed(need), "feedback");
     let worse = need.haptic && back.0.value > back.1 && there.0.value <= there.1;
     let (lost, allowed, of) = if worse { back } else { there };
     let answer = within(lost, allowed, |value| format!("{} of {of} lost", percent(value)));
@@ -250,6 +251,10 @@ fn arrival(need: &Need, estimate: &Estimate) -> Answer {
     }
     let says = format!("{} here, but what is lost is given up", answer.says);
     Answer { failure: Some((says.clone(), None)), says, ..answer }
+}
+
+fn feedback_allowed(need: &Need) -> f64 {
+    if need.lost_percent > 0.0 { need.lost_percent } else { FEEDBACK_LOST_PERCENT }
 }
 
 fn delay(need: &Need, estimate: &Estimate) -> Answer {

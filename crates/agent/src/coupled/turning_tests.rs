@@ -155,13 +155,19 @@ fn a_hand_that_turns_feels_no_more_torque_than_its_device_may_make_and_says_ener
 }
 
 #[test]
-fn an_arm_that_does_not_measure_how_it_is_turned_is_not_told_how_the_hand_is() {
-    for law in passive() {
+fn an_arm_that_does_not_measure_how_it_is_turned_stops_says_so_and_is_not_told_how_the_hand_is() {
+    for law in [Law::PositionForce, Law::PositionPosition].into_iter().chain(passive()) {
         let mut arm = turning(law, MotionLimits::new());
         arm.device.state = Some(State { turning: None, ..turned(0.0, 0.0, 0.0) });
         arm.measure();
-        assert!(apply(&mut arm, turned(0.5, 0.0, 1.0)));
-        assert_eq!((told(&mut arm, 20), arm.device.state.unwrap().turning), (0, None), "{law:?}");
+        let failure = arm.failure();
+        assert!(
+            matches!(&failure, Some(DeviceFailure::Stopped(why)) if why.contains("how it turns")),
+            "{law:?}: {failure:?}"
+        );
+        assert!(!apply(&mut arm, turned(0.5, 0.0, 1.0)), "{law:?}");
+        let turning = |arm: &CoupledArm<Obedient>| arm.device.state.unwrap().turning;
+        assert_eq!((told(&mut arm, 20), turning(&arm), arm.device.stops), (0, None, 1), "{law:?}");
     }
 }
 

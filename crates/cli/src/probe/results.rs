@@ -142,11 +142,20 @@ fn advise(found: &Found<'_>, arguments: &Arguments, clock: &Clock) -> Ended {
     let Some((best, name)) = best else { return Ok(ExitCode::SUCCESS) };
     let [there, back] = [best.there, best.back];
     let (loss, burst) = if lossy(there).0 > lossy(back).0 { lossy(there) } else { lossy(back) };
+    if loss >= 0.5 {
+        if !arguments.json {
+            print(&format!(
+                "No advice: {:.0} % is lost, and nothing was measured with half and more.\n",
+                loss * 100.0
+            ))?;
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
     let rate = |way: Way<'_>| way.trains.and_then(Trains::rate);
     let question = Question {
         haptic: true,
         one_way: there.seen.quantile(0.5).max(back.seen.quantile(0.5)),
-        loss: Probability::from_fraction(loss.min(0.49)).map_err(|error| error.to_string())?,
+        loss: Probability::from_fraction(loss).map_err(|error| error.to_string())?,
         burst: Some(burst.clamp(1.0, 10_000.0)),
         jitter: there.seen.deviation().max(back.seen.deviation()),
         rate: rate(there).into_iter().chain(rate(back)).min(),
@@ -167,6 +176,12 @@ fn advise(found: &Found<'_>, arguments: &Arguments, clock: &Clock) -> Ended {
         print(&format!("Over {name} alone, of the paths the one over which 99 % are there first:\n"))?;
     }
     let network = &need.network;
+    if question.rate.is_none() {
+        print(&format!(
+            "How much it carries was not found, and is taken to be {} Mbit/s: of a narrow network this is no advice.\n",
+            network.rate_mbit
+        ))?;
+    }
     let rate = question.rate.map_or_else(String::new, |rate| format!(" --rate {}bit", rate.as_bps()));
     let command = format!(
         "taut recommend --haptic --one-way {:.2}ms --loss {:.3}% --jitter {:.2}ms --burst {:.1}{rate}",

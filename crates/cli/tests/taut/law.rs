@@ -4,6 +4,7 @@ use std::cell::Cell;
 
 use serde_json::Value;
 
+use crate::devices::{PYTHONPATH, has_python};
 use crate::sessions::{Running, beside_one, signal};
 use crate::world::World;
 
@@ -64,6 +65,57 @@ fn a_hand_turns_an_arm_against_a_stop_by_every_law_and_feels_its_torque() {
         {
             assert!(recorded.contains(column), "{law}: {recorded}");
         }
+    }
+}
+
+/// It goes where it is led, and writes down once how it was turned.
+const ARM: &str = r#"
+from taut.device import Limits, State
+
+class Arm:
+    limits = Limits(position=((-5, -5, -5), (5, 5, 5)), velocity=5, force=20)
+    limits_force = True
+
+    def __init__(self):
+        self.here = State(angular_velocity=(0, 0, 0), torque=(0, 0, 0))
+        self.told = False
+
+    def measure(self):
+        return self.here
+
+    def apply(self, state, lease):
+        self.here = State(state.position, state.orientation_wxyz, angular_velocity=state.angular_velocity, torque=(0, 0, 0))
+        if abs(state.orientation_wxyz[0]) < 0.9999 and not self.told:
+            self.told = True
+            open("turned", "w").close()
+
+    def stop(self, cause):
+        pass
+"#;
+
+#[test]
+fn an_arm_that_is_a_class_of_python_is_turned_by_a_law() {
+    let _beside = beside_one();
+    if !has_python() {
+        return;
+    }
+    for law in ["position_position", "wave"] {
+        let world = World::new(&format!("turns-python-{law}"));
+        world.write("turning_arm.py", ARM);
+        let mut robot = world.command(&format!(
+            "robot --listen 127.0.0.1:0 --plaintext --transport udp --state kept --watchdog 1s --robot python:turning_arm:Arm \
+             --law {law} --turns --servo 3000,45 --turning-servo 30,0.45 --angular-velocity-limit 3 --torque-limit 1 --json"
+        ));
+        robot.env("PYTHONPATH", PYTHONPATH);
+        let mut robot = Running::start(robot);
+        let address = robot.wait_for("listening")["address"].as_str().unwrap().to_owned();
+        let told = world.taut(&format!(
+            "operator --connect {address} --plaintext --transport udp --state asked --messages 5000 --law {law} --turns \
+             --resume always --json"
+        ));
+        signal(robot.pid(), "-TERM");
+        robot.wait_for("summary");
+        assert!(told.status == 0 && world.path("turned").exists(), "{law}: {told:?}");
     }
 }
 

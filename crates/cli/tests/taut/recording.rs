@@ -120,12 +120,14 @@ fn a_recorded_session_is_an_input() {
     assert!(was > 100 && again * 2 > was, "{again} of {was}");
 }
 
-/// What an input has of a recording: the operator's position along x each millisecond, m.
+/// What an input has of a recording: the operator's position along x each millisecond from its first state on, m.
 fn held(path: &Path) -> Vec<f64> {
-    let Data::Signals(signals) = taut_trace::read(path).unwrap().into_data() else { panic!("no signals") };
-    let signals = signals.resample(Duration::from_millis(1)).unwrap();
-    let x = signals.channels().iter().find(|channel| channel.name().ends_with("operator_state_position_x"));
-    x.unwrap().values().to_vec()
+    let x = |names: &[&str]| {
+        vec![names.iter().position(|name| *name == "operator_state_position_x_m").expect("it is recorded")]
+    };
+    let read = taut_trace::read_columns(path, &x).unwrap();
+    let Data::Signals(signals) = read.into_data() else { panic!("no signals") };
+    signals.resample(Duration::from_millis(1)).unwrap().channels()[0].values().to_vec()
 }
 
 /// Of the operator along x, m.

@@ -264,7 +264,7 @@ mod tests {
         let lines = input.lines();
         assert_eq!(input.sample(Time::ZERO).unwrap().reading, 0, "it has read nothing");
         for line in [
-            r#"{"state":{"position_m":[0.5,0,0]}}"#,
+            r#"{"state":{"position_m":[0.5,0,0],"torque_nm":[0.25,0,0]}}"#,
             r#"{"move":{"channel":"arm","joints":{"position_rad":[1]}}}"#,
             r#"{"move":{"channel":"arm","joints":{"position_rad":[2]}}}"#,
             r#"{"message":{"channel":"lights","payload":{"on": true}}}"#,
@@ -273,6 +273,7 @@ mod tests {
         }
         let sample = input.sample(Time::ZERO).unwrap();
         assert_eq!((sample.reading, sample.state.position[0].to_bits()), (1, 0.5f32.to_bits()));
+        assert_eq!(sample.state.turning.map(|turning| turning.torque), Some([0.25, 0.0, 0.0]));
         let given: Vec<_> = std::iter::from_fn(|| input.poll_message(Time::ZERO)).collect();
         let [
             DeviceMessage::Motion { channel: ARM, motion: Motion::Joints(joints) },

@@ -334,7 +334,6 @@ impl Talk {
     }
 }
 
-/// Without how it turns, which states of a session do not have.
 pub(super) fn as_state(state: &motion::State) -> State {
     State {
         locked: state.locked,
@@ -344,6 +343,7 @@ pub(super) fn as_state(state: &motion::State) -> State {
         orientation_wxyz: state.orientation_wxyz,
         velocity: state.velocity,
         force: state.force,
+        turning: state.turning,
         ..State::at(Time::ZERO)
     }
 }

@@ -304,7 +304,7 @@ mod tests {
     use std::sync::mpsc::channel as pipe;
 
     use super::*;
-    use crate::device::process::tests::{Log, channels, wait_for, words};
+    use crate::device::process::tests::{Log, TURNING, channels, wait_for, words};
 
     #[test]
     fn an_input_is_sampled_feels_presses_and_ends_the_device_with_itself_and_junk_is_a_stop() {
@@ -319,6 +319,7 @@ mod tests {
         let failed = input.failed();
         let sample = wait_for(|| input.sample(Time::ZERO).filter(|sample| sample.reading > 0));
         assert_eq!(sample.state.position[0].to_bits(), 0.25f32.to_bits());
+        assert_eq!(sample.state.turning, Some(TURNING));
         input.feel(Time::ZERO, &State::at(Time::ZERO));
         assert_eq!(pressed.recv(), Ok(Pressed::Resume));
         assert_eq!(pressed.recv(), Ok(Pressed::Alarm(Alarm::Lost)));

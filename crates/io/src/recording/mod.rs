@@ -264,6 +264,8 @@ impl Queue {
 
 #[cfg(test)]
 mod tests {
+    use taut_session::{ChannelId, ChannelKind, Direction, Encoding, Schema};
+
     use super::*;
 
     #[test]
@@ -300,5 +302,38 @@ mod tests {
         );
         assert_eq!((shared.dropped.load(Ordering::Relaxed), shared.bytes.load(Ordering::Relaxed)), (4, 0));
         assert_eq!(repair(&path).unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn definitions_that_would_fill_a_file_do_not_make_one_of_each_message() {
+        let folder = std::env::temp_dir().join(format!("taut-definitions-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir_all(&folder).unwrap();
+        // Of letters by chance, so that it is no shorter in the file.
+        let mut letter = 1_u32;
+        let definition: String = std::iter::repeat_with(|| {
+            letter = letter.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            char::from(b'a' + (letter >> 24) as u8 % 26)
+        })
+        .take(100_000)
+        .collect();
+        let schema = Schema::new("a/B", Encoding::Cdr).definition(definition);
+        let channel = Channel::new("b", Direction::ToRobot, ChannelKind::Telemetry, schema);
+        let (items, waiting) = sync_channel(100);
+        let queue = Queue { items, shared: Arc::new(Shared::default()) };
+        (0..100).for_each(|number| {
+            queue.put(Time::ZERO, Time::ZERO, number, Content::Channel(ChannelId(0), vec![7; 4_000]));
+        });
+        let (shared, (ready, _is_ready)) = (queue.shared.clone(), sync_channel(1));
+        drop(queue);
+        let pieces = Some(Pieces::new(folder.join("a.mcap"), 1_000_000).unwrap());
+        let (view, clock) = (None, Clock::start());
+        let writer =
+            Writer { pieces, view, channels: vec![channel], epoch_ns: 0, clock, shared: shared.clone() };
+        writer.run(&waiting, &ready, |error| panic!("{error}"));
+        assert_eq!(shared.written.load(Ordering::Relaxed), 100);
+        let files = std::fs::read_dir(&folder).unwrap().count();
+        std::fs::remove_dir_all(&folder).unwrap();
+        assert_eq!(files, 1);
     }
 }

@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use super::repair::repair;
+use super::repair::{lock, repair};
 
 /// Files before the one that is written, at most.
 const MOST: usize = 1_000;
@@ -51,7 +51,7 @@ impl Pieces {
         &self.path
     }
 
-    /// Moves what is there out of the way, finished where a crash cut it off; makes room; and begins the next file.
+    /// Moves what is there out of the way, finished where a crash cut it off; makes room; and begins the next file, which nobody else may record into.
     pub(super) fn begin(&self) -> io::Result<File> {
         let mut old = self.old()?;
         // What is no regular file, such as a pipe, is nobody's recording.
@@ -60,7 +60,11 @@ impl Pieces {
                 return Err(io::Error::new(io::ErrorKind::AlreadyExists, "this is there, and is no file"));
             }
             // One that is none of ours stays as it is, under its new name.
-            let _ = repair(&self.path);
+            if let Err(busy) = repair(&self.path)
+                && busy.kind() == io::ErrorKind::ResourceBusy
+            {
+                return Err(busy);
+            }
             let number = old.last().map_or(1, |last| last.number + 1);
             let path = self.numbered(number);
             fs::rename(&self.path, &path)?;
@@ -76,7 +80,9 @@ impl Pieces {
             (bytes, count) = (bytes - old.bytes, count - 1);
         }
         // What moves a robot, and where it stands, is its owner's to read.
-        OpenOptions::new().write(true).create_new(true).mode(0o600).open(&self.path)
+        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&self.path)?;
+        lock(&file)?;
+        Ok(file)
     }
 
     fn numbered(&self, number: u64) -> PathBuf {
@@ -99,5 +105,54 @@ impl Pieces {
         }
         old.sort_by_key(|old| old.number);
         Ok(old)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use mcap::MAGIC;
+    use mcap::records::op;
+
+    use super::super::repair::{Repaired, finish};
+    use super::*;
+
+    fn folder(name: &str) -> PathBuf {
+        let folder = std::env::temp_dir().join(format!("taut-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(&folder).unwrap();
+        folder
+    }
+
+    #[test]
+    fn what_another_one_records_into_is_left_to_it() {
+        let folder = folder("pieces");
+        let pieces = || Pieces::new(folder.join("a.mcap"), 1_000_000).unwrap();
+        let mut first = pieces().begin().unwrap();
+        first.write_all(MAGIC).unwrap();
+        let refused = pieces().begin().unwrap_err();
+        assert_eq!(refused.to_string(), "another process records into it");
+        assert!(repair(&folder.join("a.mcap")).is_err());
+        assert_eq!(fs::read(folder.join("a.mcap")).unwrap(), MAGIC);
+        drop(first);
+        pieces().begin().unwrap();
+        assert!(folder.join("a.1.mcap").exists());
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn zeros_behind_the_last_record_are_none() {
+        let folder = folder("zeros");
+        let path = folder.join("a.mcap");
+        // A record of three bytes.
+        let record = [&[op::METADATA][..], &3u64.to_le_bytes(), &[7; 3]].concat();
+        let whole = [MAGIC, &record].concat();
+        fs::write(&path, [&whole[..], &[0; 1_000]].concat()).unwrap();
+        assert_eq!(repair(&path).unwrap(), Repaired::Finished { lost: 1_000 });
+        let mut finished = whole;
+        finish(&mut finished).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), finished);
+        fs::remove_dir_all(folder).unwrap();
     }
 }

@@ -6,6 +6,8 @@ use std::path::Path;
 
 use mcap::MAGIC;
 use mcap::records::op;
+use rustix::fs::FlockOperation;
+use rustix::io::Errno;
 
 /// What became of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,15 +28,29 @@ const HEADER: u64 = 9;
 /// index. A file that has an end stays as it is.
 ///
 /// # Errors
-/// When the file is no MCAP, or the system refuses.
+/// When the file is no MCAP, is recorded into, or the system refuses.
 pub fn repair(path: &Path) -> io::Result<Repaired> {
     let mut file = OpenOptions::new().read(true).write(true).open(path)?;
+    lock(&file)?;
     let length = file.metadata()?.len();
     let Some(end) = end_of_records(&file, length)? else { return Ok(Repaired::WasWhole) };
     file.set_len(end)?;
     file.seek(SeekFrom::End(0))?;
     finish(&mut file)?;
     Ok(Repaired::Finished { lost: length - end })
+}
+
+/// Keeps others from the file for as long as it is open.
+///
+/// # Errors
+/// When another one has it. A file system that knows no locks is none.
+pub(super) fn lock(file: &File) -> io::Result<()> {
+    match rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
+        Err(Errno::WOULDBLOCK) => {
+            Err(io::Error::new(io::ErrorKind::ResourceBusy, "another process records into it"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The least that a file ends in (MCAP specification, Data End and Footer): no index, no checksums.
@@ -67,8 +83,8 @@ fn end_of_records(file: &File, length: u64) -> io::Result<Option<u64>> {
         if is_end && next <= length && ends(file, length)? {
             return Ok(None);
         }
-        // A summary without its end is made anew, or not: readers do without.
-        if is_end || next > length {
+        // A summary without its end is made anew, or not: readers do without. Zeros are what a file system had no time to write.
+        if is_end || opcode == 0 || next > length {
             break;
         }
         reader.seek(SeekFrom::Start(next))?;

@@ -165,7 +165,9 @@ impl Writer {
             let count = piece.flush()?;
             self.shared.written.fetch_add(count, Ordering::Relaxed);
         }
-        let is_full = piece.with_end() + 2 * pieces.chunk() >= pieces.largest();
+        // Where definitions alone would fill a file, it is as long as there are messages worth them.
+        let largest = pieces.largest().max(4 * piece.described);
+        let is_full = piece.with_end() + 2 * pieces.chunk() >= largest;
         if (ends || is_full)
             && let Some(piece) = out.piece.take()
         {

@@ -25,7 +25,14 @@ impl Line {
 /// of clock skew from network delay measurements*, INFOCOM 1999). Half the difference of both lines is the difference of the clocks, at each message. Nothing
 /// happens where nothing arrived in a direction.
 pub fn compare(there: &mut Seen, back: &mut Seen) {
-    let (Some(up), Some(down)) = (fastest(there), fastest(back)) else { return };
+    let (Some(mut up), Some(mut down)) = (fastest(there), fastest(back)) else { return };
+    let last = there.arrivals.len().max(back.arrivals.len()).saturating_sub(1);
+    if [0, last].into_iter().any(|number| up.at(number) + down.at(number) < 0.0) {
+        // Messages would arrive before they left: a path whose delay changed for good. What clocks differ by more and more is seen in both directions.
+        let [one, other] = [up.slope, -down.slope];
+        let skew = if one * other > 0.0 { one.abs().min(other.abs()).copysign(one) } else { 0.0 };
+        (up, down) = (below(there, skew), below(back, -skew));
+    }
     let difference = |number: usize| ((up.at(number) - down.at(number)) / 2.0).round() as i64;
     for (seen, sign) in [(there, -1), (back, 1)] {
         for (number, arrival) in seen.arrivals.iter_mut().enumerate() {
@@ -36,6 +43,15 @@ pub fn compare(there: &mut Seen, back: &mut Seen) {
             }
         }
     }
+}
+
+/// The line of this slope below what arrived.
+fn below(seen: &Seen, slope: f64) -> Line {
+    let arrivals = seen.arrivals.iter().enumerate();
+    let clean =
+        arrivals.filter_map(|(number, arrival)| Some((number, arrival.filter(|arrival| !arrival.held)?)));
+    let firsts = clean.map(|(number, arrival)| arrival.transit_ns as f64 - slope * number as f64);
+    Line { first: firsts.fold(f64::INFINITY, f64::min), slope }
 }
 
 /// The edge of the lower convex hull over the middle of what arrived.

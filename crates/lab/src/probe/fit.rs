@@ -42,16 +42,27 @@ pub struct FittedLoss {
 /// Too little was seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{received} messages arrived, and {} are needed: probe for longer, or see whether the path carries anything",
+    "{received} messages arrived{}, and {} are needed: probe for longer, or see whether the path carries anything",
+    uncounted(*.held),
     Fit::LEAST
 )]
 pub struct FitError {
     /// Messages that arrived.
     pub received: usize,
+    /// Of these, those for which the receiving host was not awake.
+    pub held: usize,
+}
+
+fn uncounted(held: usize) -> String {
+    if held == 0 {
+        String::new()
+    } else {
+        format!(", of which {held} do not count since the receiving host was busy")
+    }
 }
 
 impl Fit {
-    /// Messages that have to arrive.
+    /// Messages that have to arrive, and not be held.
     pub const LEAST: usize = 1_000;
 }
 
@@ -88,7 +99,7 @@ impl Seen {
             Some(FittedJitter { distribution, mean, spread, reorder, error })
         });
         let best = fits.into_iter().flatten().min_by_key(|fit| fit.error);
-        let jitter = best.ok_or(FitError { received: clean.len() })?;
+        let jitter = best.ok_or(FitError { received: self.received(), held: self.held() })?;
         Ok(Fit { jitter, loss: self.loss() })
     }
 

@@ -65,8 +65,11 @@ pub fn scenario(recording: &str, paths: &[Probed<'_>]) -> Files {
             "[{{ recorded = {{ file = {recording:?}, path = \"{name}\", way = \"there\", every = \"{every}ns\" }} }}]"
         )
     };
+    // All that was recorded is played.
+    let every = ways.iter().map(|(_, way)| way.seen.every).max().unwrap_or(Duration::ZERO);
+    let seconds = (every * rows(&ways) as u64).as_secs_f64().ceil().max(60.0) as u64;
     let of = |title: &str, chain: &dyn Fn(&str, &Way<'_>) -> String| {
-        let mut text = format!("title = \"{title}\"\nduration = \"60s\"\n");
+        let mut text = format!("title = \"{title}\"\nduration = \"{seconds}s\"\n");
         for (at, (name, way)) in ways.iter().enumerate() {
             let [from, to] = if at % 2 == 0 { ["operator", "robot"] } else { ["robot", "operator"] };
             text += &format!(
@@ -86,14 +89,17 @@ pub fn scenario(recording: &str, paths: &[Probed<'_>]) -> Files {
     }
 }
 
+/// A row of one direction alone would say that the other one lost a message; behind the last that arrived, so would a row of none.
+fn rows(ways: &[(String, Way<'_>)]) -> usize {
+    ways.iter().map(|(_, way)| way.seen.newest.map_or(0, |newest| newest + 1)).min().unwrap_or(0)
+}
+
 /// Times in ms; an empty cell never arrived.
 fn csv(ways: &[(String, Way<'_>)]) -> String {
     let columns = |(name, _): &(String, Way<'_>)| format!("{name}_one_way_ms,{name}_acknowledged_after");
     let mut text = ways.iter().map(columns).collect::<Vec<_>>().join(",") + "\n";
-    // A row of one direction alone would say that the other one lost a message; behind the last that arrived, so would a row of none.
-    let rows = ways.iter().map(|(_, way)| way.seen.newest.map_or(0, |newest| newest + 1)).min().unwrap_or(0);
     let mut delays: Vec<_> = ways.iter().map(|(_, way)| way.seen.delays()).collect();
-    for _ in 0..rows {
+    for _ in 0..rows(ways) {
         for (at, delays) in delays.iter_mut().enumerate() {
             let comma = if at == 0 { "" } else { "," };
             // Writing into a string does not fail.

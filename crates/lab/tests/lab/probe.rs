@@ -391,6 +391,50 @@ fn clocks_that_were_never_set_and_run_apart_are_compared_by_the_fastest_messages
 }
 
 #[test]
+fn a_delay_of_one_direction_that_changes_for_good_is_no_difference_of_the_clocks() {
+    for ppm in [0, 40] {
+        let mut wrong = [1, -1].map(|_: i64| Seen::new(EVERY, MINUTE));
+        let delay = |way: usize, number: usize| if way == 0 && number >= 25_000 { 12 } else { 2 };
+        for (way, sign) in [(0, 1), (1, -1)] {
+            for number in 0..MINUTE {
+                let transit_ns =
+                    delay(way, number) * 1_000_000 + sign * (7_000_000_000 + ppm * number as i64);
+                wrong[way].arrived(number, Arrival { transit_ns, held: false, overtaken: false });
+            }
+        }
+        let [there, back] = &mut wrong;
+        compare(there, back);
+        for (way, seen) in wrong.iter().enumerate() {
+            for (number, told) in seen.delays().enumerate() {
+                let off = told.unwrap().as_millis_f64() - delay(way, number) as f64;
+                // Half of the shortest round trip.
+                assert!(off.abs() <= 2.0, "{ppm} ppm, {number}: off by {off} ms");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_happened_after_the_first_minute_is_played_and_judged() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("probe-long");
+    fs::create_dir_all(&folder).unwrap();
+    let mut seen = Seen::new(EVERY, 2 * MINUTE);
+    // Nothing gets through for ten seconds.
+    for number in (0..2 * MINUTE).filter(|number| !(80_000..90_000).contains(number)) {
+        seen.arrived(number, took(Duration::from_millis(5)));
+    }
+    let fits = [seen.fit().unwrap(), seen.fit().unwrap()];
+    let files = scenario("probed.csv", &[path([&seen, &seen], &fits)]);
+    fs::write(folder.join("probed.csv"), files.recording).unwrap();
+    fs::write(folder.join("probed.toml"), files.recorded).unwrap();
+    let recorded = Scenario::read(&folder.join("probed.toml")).unwrap();
+    assert_eq!(recorded.duration, Duration::from_secs(120));
+    let result = simulated(&recorded, 1);
+    let lost = medium(&result, "forward haptic").loss_percent.unwrap();
+    assert!((lost - 100.0 / 12.0).abs() < 0.1, "{lost} %");
+}
+
+#[test]
 fn what_the_receiving_host_held_up_is_no_loss_and_no_delay_of_the_path() {
     let mut seen = Seen::new(EVERY, 2_000);
     for number in 0..2_000 {
@@ -414,6 +458,10 @@ fn too_little_says_so() {
     let error = seen.fit().unwrap_err();
     assert!(error.to_string().starts_with("999 messages arrived, and 1000 are needed"), "{error}");
     assert!(!seen.arrived(5, took(EVERY)), "a copy");
+    let mut busy = Seen::new(EVERY, 2_000);
+    assert!((0..2_000).all(|number| busy.arrived(number, Arrival { held: true, ..took(EVERY) })));
+    let error = busy.fit().unwrap_err().to_string();
+    assert!(error.starts_with("2000 messages arrived, of which 2000 do not count"), "{error}");
     assert!(!seen.arrived(2_000, took(EVERY)), "never sent");
     assert!(seen.arrived(1_000, took(EVERY)) && seen.fit().is_ok());
     assert_eq!((seen.overtaken(), seen.arrived(999, took(EVERY)), seen.overtaken()), (0, true, 1));

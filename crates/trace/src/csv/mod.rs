@@ -5,6 +5,7 @@ mod time;
 mod write;
 
 pub(crate) use read::{read, utf8};
+pub(crate) use write::CsvRows;
 pub use write::write_csv;
 #[cfg(feature = "mcap")]
 pub(crate) use write::write_number;

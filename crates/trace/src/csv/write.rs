@@ -1,20 +1,27 @@
 //! From a recording to text: the layouts that are read, times in seconds on the recorder's clock.
 
 use std::fmt::Write as _;
+use std::io::{self, Write};
 
 use csv::{Terminator, Writer, WriterBuilder};
 use taut_core::Time;
 
 use super::time::seconds;
 use super::{IMPAIRMENT_TIMES, PACKET_COLUMNS};
-use crate::{Data, Impairments, Opportunities, Packets, Recording, Signals};
+use crate::error::Problem;
+use crate::signals::RowSink;
+use crate::{Data, Impairments, Opportunities, Packets, Recording};
 
 /// A recording as CSV. Numbers have as many digits as it takes to read back the same number. The same recording gives
 /// the same bytes.
 pub fn write_csv(recording: &Recording) -> Vec<u8> {
     let mut out = WriterBuilder::new().terminator(Terminator::Any(b'\n')).from_writer(Vec::new());
     match recording.data() {
-        Data::Signals(signals) => write_signals(&mut out, signals),
+        Data::Signals(signals) => {
+            let mut rows = CsvRows::of(out);
+            signals.write_to(&mut rows).expect("memory takes every row");
+            out = rows.out;
+        }
         Data::Packets(packets) => write_packets(&mut out, packets),
         Data::Opportunities(opportunities) => write_opportunities(&mut out, opportunities),
         Data::Impairments(impairments) => write_impairments(&mut out, impairments),
@@ -30,19 +37,51 @@ fn clock(start_ns: i64, time: Time) -> String {
     seconds(i128::from(start_ns) + i128::from(time.as_nanos()))
 }
 
-fn write_signals(out: &mut Writer<Vec<u8>>, signals: &Signals) {
-    let names = signals.channels().iter().map(|channel| channel.column());
-    row(out, std::iter::once("time_s").chain(names));
-    let mut cell = String::new();
-    for values in signals.rows() {
-        out.write_field(clock(signals.start_ns(), values.time())).expect("memory takes every cell");
-        for value in values.values() {
-            cell.clear();
-            write_number(&mut cell, value);
-            out.write_field(&cell).expect("memory takes every cell");
-        }
-        row(out, std::iter::empty::<&str>());
+/// Signals, row by row.
+pub(crate) struct CsvRows<W: Write> {
+    out: Writer<W>,
+    start_ns: i64,
+    cell: String,
+}
+
+impl<W: Write> CsvRows<W> {
+    pub(crate) fn new(out: W) -> Self {
+        Self::of(WriterBuilder::new().terminator(Terminator::Any(b'\n')).from_writer(out))
     }
+
+    fn of(out: Writer<W>) -> Self {
+        Self { out, start_ns: 0, cell: String::new() }
+    }
+
+    pub(crate) fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+
+    fn write(&mut self, time: Time, values: &[f64]) -> csv::Result<()> {
+        self.out.write_field(clock(self.start_ns, time))?;
+        for value in values {
+            self.cell.clear();
+            write_number(&mut self.cell, *value);
+            self.out.write_field(&self.cell)?;
+        }
+        self.out.write_record(std::iter::empty::<&str>())
+    }
+}
+
+impl<W: Write> RowSink for CsvRows<W> {
+    fn begin(&mut self, start_ns: i64, columns: Vec<String>) -> Result<(), Problem> {
+        self.start_ns = start_ns;
+        let names = columns.iter().map(String::as_str);
+        self.out.write_record(std::iter::once("time_s").chain(names)).map_err(not_written)
+    }
+
+    fn row(&mut self, time: Time, values: &[f64]) -> Result<(), Problem> {
+        self.write(time, values).map_err(not_written)
+    }
+}
+
+fn not_written(error: csv::Error) -> Problem {
+    Problem::Io(error.to_string())
 }
 
 fn write_packets(out: &mut Writer<Vec<u8>>, packets: &Packets) {

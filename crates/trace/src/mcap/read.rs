@@ -1,6 +1,7 @@
 //! From MCAP to the recording that its messages make.
 
 use std::collections::BTreeMap;
+use std::io::{Read, Seek};
 
 use mcap::read::ChannelAccumulator;
 use mcap::records::{Channel, MessageHeader, SchemaHeader};
@@ -8,37 +9,61 @@ use serde::Deserialize;
 use serde_json::Value;
 use taut_core::{Duration, Time};
 
-use super::records::{Visit, malformed, problem, walk};
-use super::rows::{Samples, clock};
+use super::records::{Visit, Walked, malformed, problem, walk};
+use super::rows::{Columns, Rows, clock};
 use super::{EVENT, IMPAIRMENT, ImpairmentMessage, NO_DEVICE, OPPORTUNITY, PACKET, PacketMessage, Property};
 use crate::error::{Fault, Problem};
-use crate::file::Limits;
+use crate::file::{Limits, Wanted};
 use crate::packets::Captured;
-use crate::{Data, Flow, Format, Impairment, Impairments, Opportunities, Packets, Recording};
+use crate::signals::RowSink;
+use crate::{Data, Flow, Impairment, Impairments, Opportunities, Packets};
 
 /// Longer arrays are scans or images, not signals: their numbers are left out.
 const MAX_ARRAY: usize = 64;
 /// Longer messages are not signals either, and would take many times their length in memory.
 const MAX_JSON: usize = 1 << 20;
 
-/// Reads a file that begins with the magic bytes.
-pub(crate) fn read(data: &[u8], limits: &Limits) -> Result<Recording, Fault> {
+/// Reads a file that begins with the magic bytes, twice: once for what is in it, and where there are signals once more for their rows, which go to the sink. Of
+/// these only columns that are `wanted` by their names.
+///
+/// What there is in place of signals, and notes.
+pub(crate) fn read(
+    source: &mut (impl Read + Seek),
+    limits: &Limits,
+    wanted: Wanted<'_>,
+    sink: &mut dyn RowSink,
+) -> Result<(Option<Data>, Vec<String>), Fault> {
     let mut content = Content::new(limits);
-    let Some(cut) = walk(data, limits, &mut content)? else { return content.finish().map_err(Fault::file) };
-    if !limits.takes_cut {
+    let Walked { until, cut } = walk(source, limits, &mut content)?;
+    if let Some(cut) = cut.clone().filter(|_| !limits.takes_cut) {
         return Err(cut);
     }
-    let note = format!("{}, after which {}", cut.place, cut.problem);
-    match content.finish() {
-        Ok(recording) => {
-            let notes =
-                recording.notes().iter().cloned().chain([note.trim_start_matches(": ").to_owned()]).collect();
-            Ok(recording.with_notes(notes))
+    let mut notes = Vec::new();
+    if !content.columns.is_empty() {
+        source.rewind().map_err(|error| Fault::file(Problem::Io(error.to_string())))?;
+        let order = content.columns.order();
+        let names: Vec<&str> = order.iter().map(|column| content.columns.name(*column)).collect();
+        let chosen: Vec<usize> = wanted(&names).into_iter().map(|place| order[place]).collect();
+        let rows = Rows::new(&content.columns, &chosen, content.in_order, limits, sink);
+        let mut again = Again { content: &mut content, rows };
+        // Not what was written meanwhile.
+        walk(&mut source.take(until), limits, &mut again)?;
+        let left_out = again.rows.finish().map_err(Fault::file)?;
+        if left_out > 0 {
+            notes.push(format!("rows left out before every channel had a value: {left_out}"));
         }
-        // Nothing in it is whole.
-        Err(Problem::Nothing(_)) => Err(cut),
-        Err(problem) => Err(Fault::file(problem)),
     }
+    let data = match (content.finish(&mut notes), &cut) {
+        (Ok(data), _) => data,
+        // Nothing in it is whole.
+        (Err(Problem::Nothing(_)), Some(cut)) => return Err(cut.clone()),
+        (Err(problem), _) => return Err(Fault::file(problem)),
+    };
+    if let Some(cut) = cut {
+        let note = format!("{}, after which {}", cut.place, cut.problem);
+        notes.push(note.trim_start_matches(": ").to_owned());
+    }
+    Ok((data, notes))
 }
 
 /// What was found so far.
@@ -46,12 +71,42 @@ struct Content<'a> {
     limits: &'a Limits,
     channels: ChannelAccumulator<'static>,
     topics: BTreeMap<u16, Topic>,
-    samples: Samples,
+    columns: Columns,
+    /// Of the last message with numbers.
+    last_ns: u64,
+    /// None of them was before the one before it.
+    in_order: bool,
     packets: Captured,
     opportunities: Vec<Time>,
     impairments: Vec<Impairment>,
     /// Messages that are none of these, by topic and encoding.
     others: Captured,
+}
+
+/// The second time.
+struct Again<'a, 'b> {
+    content: &'a mut Content<'b>,
+    rows: Rows<'a>,
+}
+
+impl Visit for Again<'_, '_> {
+    fn schema(&mut self, _: SchemaHeader, _: &[u8]) -> Result<(), Problem> {
+        Ok(())
+    }
+
+    fn channel(&mut self, _: Channel) -> Result<(), Problem> {
+        Ok(())
+    }
+
+    fn message(&mut self, header: MessageHeader, data: &[u8]) -> Result<(), Problem> {
+        let Content { topics, columns, limits, .. } = &mut *self.content;
+        let Some(topic) = topics.get_mut(&header.channel_id) else { return Ok(()) };
+        if !self.rows.wants(topic.columns.values().copied()) || data.len() > MAX_JSON {
+            return Ok(());
+        }
+        let numbers = topic.message(data, columns, limits)?;
+        self.rows.message(header.log_time, header.channel_id, &numbers)
+    }
 }
 
 struct Topic {
@@ -93,27 +148,24 @@ impl Visit for Content<'_> {
         }
         let topic = self.topics.get_mut(&id).expect("it was just put there");
         let time_ns = clock(header.log_time)?;
-        let not_json = |error: serde_json::Error| {
-            Problem::Malformed(format!("a message of {} is not what it should be: {error}", topic.label))
-        };
         match topic.kind {
             Kind::Numbers if data.len() <= MAX_JSON => {
-                let message: Value = serde_json::from_slice(data).map_err(not_json)?;
-                let mut numbers = Vec::new();
-                topic.numbers(&mut String::new(), &message, &mut self.samples, &mut numbers, self.limits)?;
-                if numbers.is_empty() {
+                if topic.message(data, &mut self.columns, self.limits)?.is_empty() {
                     self.others.push(time_ns, data.len() as u64, Flow::from(topic.label.as_str()));
                 } else {
-                    self.samples.push(header.log_time, id, &numbers, self.limits)?;
+                    self.in_order &= self.last_ns <= header.log_time;
+                    self.last_ns = header.log_time;
                 }
             }
             Kind::Packet => {
-                let message: PacketMessage = serde_json::from_slice(data).map_err(not_json)?;
+                let message: PacketMessage =
+                    serde_json::from_slice(data).map_err(|error| topic.not_json(&error))?;
                 self.packets.push(time_ns, u64::from(message.size_bytes), Flow::from(message.flow.as_str()));
             }
             Kind::Opportunity => self.opportunities.push(Time::from_nanos(header.log_time)),
             Kind::Impairment => {
-                let message: ImpairmentMessage = serde_json::from_slice(data).map_err(not_json)?;
+                let message: ImpairmentMessage =
+                    serde_json::from_slice(data).map_err(|error| topic.not_json(&error))?;
                 self.impairments.push(impairment(&message, self.impairments.first())?);
             }
             Kind::Numbers | Kind::Other => {
@@ -131,7 +183,9 @@ impl<'a> Content<'a> {
             limits,
             channels: ChannelAccumulator::default(),
             topics: BTreeMap::new(),
-            samples: Samples::default(),
+            columns: Columns::default(),
+            last_ns: 0,
+            in_order: true,
             packets: Captured::default(),
             opportunities: Vec::new(),
             impairments: Vec::new(),
@@ -139,32 +193,27 @@ impl<'a> Content<'a> {
         }
     }
 
-    /// The first kind of which there is any; the rest is left out with a note.
-    fn finish(self) -> Result<Recording, Problem> {
-        let mut notes = Vec::new();
+    /// The first kind of which there is any; the rest is left out with a note. `None`: signals.
+    fn finish(self, notes: &mut Vec<String>) -> Result<Option<Data>, Problem> {
         let others = Packets::new(self.others);
-        let data = if !self.samples.is_empty() {
-            let (signals, left_out) = self.samples.into_signals(self.limits)?;
-            if left_out > 0 {
-                notes.push(format!("rows left out before every channel had a value: {left_out}"));
-            }
-            Data::Signals(signals)
+        let data = if !self.columns.is_empty() {
+            None
         } else if self.packets.len() > 0 {
             notes.extend(self.packets.notes());
-            Data::Packets(Packets::new(self.packets))
+            Some(Data::Packets(Packets::new(self.packets)))
         } else if !self.opportunities.is_empty() {
             let mut times = self.opportunities;
             times.sort();
-            Data::Opportunities(Opportunities::new(times))
+            Some(Data::Opportunities(Opportunities::new(times)))
         } else if !self.impairments.is_empty() {
-            Data::Impairments(Impairments::new(self.impairments))
+            Some(Data::Impairments(Impairments::new(self.impairments)))
         } else if others.rows().is_empty() {
             return Err(Problem::Nothing("messages"));
         } else {
             notes.push(
                 "no message is JSON with numbers in it; messages are told by time, size and topic".into(),
             );
-            return Ok(Recording::new(Format::Mcap, Data::Packets(others)).with_notes(notes));
+            return Ok(Some(Data::Packets(others)));
         };
         if !others.rows().is_empty() {
             let topics: Vec<String> = others.flows().iter().take(5).map(ToString::to_string).collect();
@@ -174,7 +223,7 @@ impl<'a> Content<'a> {
                 "messages left out because they are not JSON with numbers: {count}, on {topics}{more}"
             ));
         }
-        Ok(Recording::new(Format::Mcap, data).with_notes(notes))
+        Ok(data)
     }
 }
 
@@ -204,12 +253,29 @@ impl Topic {
         }
     }
 
+    fn not_json(&self, error: &serde_json::Error) -> Problem {
+        Problem::Malformed(format!("a message of {} is not what it should be: {error}", self.label))
+    }
+
+    /// The numbers in a message, by column.
+    fn message(
+        &mut self,
+        data: &[u8],
+        columns: &mut Columns,
+        limits: &Limits,
+    ) -> Result<Vec<(usize, f64)>, Problem> {
+        let message: Value = serde_json::from_slice(data).map_err(|error| self.not_json(&error))?;
+        let mut numbers = Vec::new();
+        self.numbers(&mut String::new(), &message, columns, &mut numbers, limits)?;
+        Ok(numbers)
+    }
+
     /// Collects the numbers in `value`, which stands at `path`.
     fn numbers(
         &mut self,
         path: &mut String,
         value: &Value,
-        samples: &mut Samples,
+        columns: &mut Columns,
         out: &mut Vec<(usize, f64)>,
         limits: &Limits,
     ) -> Result<(), Problem> {
@@ -219,7 +285,7 @@ impl Topic {
                 let number = number.as_f64().filter(|number| number.is_finite());
                 let number =
                     number.ok_or_else(|| malformed("a number in a message is beyond what 64 bits hold"))?;
-                out.push((self.column(path, samples, limits)?, number));
+                out.push((self.column(path, columns, limits)?, number));
             }
             Value::Object(fields) => {
                 // By name: in which order a map has them depends on features of its library that others choose.
@@ -227,14 +293,14 @@ impl Topic {
                 fields.sort_unstable_by_key(|(name, _)| name.as_str());
                 for (name, value) in fields {
                     join(path, name);
-                    self.numbers(path, value, samples, out, limits)?;
+                    self.numbers(path, value, columns, out, limits)?;
                     path.truncate(length);
                 }
             }
             Value::Array(elements) if elements.len() <= MAX_ARRAY => {
                 for (index, value) in elements.iter().enumerate() {
                     join(path, &index.to_string());
-                    self.numbers(path, value, samples, out, limits)?;
+                    self.numbers(path, value, columns, out, limits)?;
                     path.truncate(length);
                 }
             }
@@ -243,7 +309,7 @@ impl Topic {
         Ok(())
     }
 
-    fn column(&mut self, path: &str, samples: &mut Samples, limits: &Limits) -> Result<usize, Problem> {
+    fn column(&mut self, path: &str, columns: &mut Columns, limits: &Limits) -> Result<usize, Problem> {
         if let Some(column) = self.columns.get(path) {
             return Ok(*column);
         }
@@ -255,7 +321,7 @@ impl Topic {
         });
         // A bare number on the topic `/` has no name at all.
         let name = if name.trim().is_empty() { "value" } else { name.trim() };
-        let column = samples.column(name, property.and_then(|property| property.index), limits)?;
+        let column = columns.add(name, property.and_then(|property| property.index), limits)?;
         self.columns.insert(path.to_owned(), column);
         Ok(column)
     }

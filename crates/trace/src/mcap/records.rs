@@ -5,6 +5,7 @@
 //! length), and so are the fields of the few kinds that matter. The library decompresses chunks and checks their CRC.
 
 use std::collections::BTreeMap;
+use std::io::{self, Read};
 
 use mcap::records::{Channel, MessageHeader, SchemaHeader, op};
 use mcap::sans_io::{LinearReadEvent, LinearReader, LinearReaderOptions};
@@ -20,73 +21,111 @@ pub(super) trait Visit {
     fn message(&mut self, header: MessageHeader, data: &[u8]) -> Result<(), Problem>;
 }
 
-/// Walks through a whole file, which begins with the magic bytes. Gives where it is cut short, if it is: as by a writer that was killed.
-pub(super) fn walk(data: &[u8], limits: &Limits, visitor: &mut impl Visit) -> Result<Option<Fault>, Fault> {
-    let mut at = MAGIC.len();
+/// The longest chunk, as it is and unpacked, and the longest of other records that are looked at: one is in memory at a time.
+const LONGEST: u64 = 512_000_000;
+
+/// How far a file is whole.
+pub(super) struct Walked {
+    /// Bytes before which it is.
+    pub(super) until: u64,
+    /// Where it is cut short, if it is: as by a writer that was killed.
+    pub(super) cut: Option<Fault>,
+}
+
+/// Walks through a whole file, which begins with the magic bytes, a record at a time.
+pub(super) fn walk(
+    source: &mut impl Read,
+    limits: &Limits,
+    visitor: &mut impl Visit,
+) -> Result<Walked, Fault> {
+    let mut at = 0;
+    let failed = |at: u64| move |error: io::Error| Fault::byte(at as usize, Problem::Io(error.to_string()));
+    let mut record = Vec::new();
+    source.by_ref().take(MAGIC.len() as u64).read_to_end(&mut record).map_err(failed(at))?;
+    at += record.len() as u64;
     let mut content: u64 = 0;
     let mut in_data = true;
-    let end = loop {
-        let Some(frame) = Frame::at(data, at) else {
-            return Ok(Some(Fault::byte(at, Problem::Truncated("a record"))));
+    let cut =
+        |until, what| Ok(Walked { until, cut: Some(Fault::byte(until as usize, Problem::Truncated(what))) });
+    loop {
+        record.clear();
+        source.by_ref().take(HEAD as u64).read_to_end(&mut record).map_err(failed(at))?;
+        // Zeros are what a file system had no time to write.
+        let Some((opcode, length)) = head(&record).filter(|(opcode, _)| *opcode != 0) else {
+            return cut(at, "a record");
         };
-        match frame.opcode {
-            op::FOOTER => break frame.end,
-            // The summary after it repeats schemas and channels.
-            op::DATA_END => in_data = false,
-            op::CHUNK if in_data => walk_chunk(data, at, &frame, limits, &mut content, visitor)?,
-            opcode if in_data => visit(at, opcode, frame.body, visitor)?,
-            _ => {}
+        // The summary after the data repeats schemas and channels.
+        let is_read = in_data && matches!(opcode, op::SCHEMA | op::CHANNEL | op::MESSAGE | op::CHUNK);
+        let mut body = source.by_ref().take(length);
+        let read = if !is_read {
+            io::copy(&mut body, &mut io::sink()).map_err(failed(at))?
+        } else if length > LONGEST {
+            let what = "bytes in one record";
+            return Err(Fault::byte(at as usize, Problem::TooLarge { what, limit: LONGEST }));
+        } else {
+            body.read_to_end(&mut record).map_err(failed(at))? as u64
+        };
+        if read < length {
+            return cut(at, "a record");
         }
-        at = frame.end;
-    };
-    match data[end..].strip_prefix(MAGIC) {
-        Some([]) => Ok(None),
-        Some(_) => Err(Fault::byte(end + MAGIC.len(), malformed("bytes after the end of the MCAP file"))),
-        None => Ok(Some(Fault::byte(end, Problem::Truncated("the magic bytes at its end")))),
+        match opcode {
+            op::CHUNK if in_data => walk_chunk(&record, at as usize, limits, &mut content, visitor)?,
+            _ if is_read => visit(at as usize, opcode, &record[HEAD..], visitor)?,
+            _ => in_data &= opcode != op::DATA_END,
+        }
+        at += HEAD as u64 + length;
+        if opcode == op::FOOTER {
+            break;
+        }
+    }
+    record.clear();
+    source.take(MAGIC.len() as u64 + 1).read_to_end(&mut record).map_err(failed(at))?;
+    match record.strip_prefix(MAGIC) {
+        Some([]) => Ok(Walked { until: at + MAGIC.len() as u64, cut: None }),
+        Some(_) => {
+            let end = at as usize + MAGIC.len();
+            Err(Fault::byte(end, malformed("bytes after the end of the MCAP file")))
+        }
+        None => cut(at, "the magic bytes at its end"),
     }
 }
 
-/// One record: operation, length, body.
-struct Frame<'a> {
-    opcode: u8,
-    body: &'a [u8],
-    end: usize,
+/// Bytes before a record's body.
+const HEAD: usize = 9;
+
+/// A record's operation and the length of its body.
+fn head(bytes: &[u8]) -> Option<(u8, u64)> {
+    let (opcode, rest) = bytes.split_first()?;
+    Some((*opcode, u64::from_le_bytes(*rest.first_chunk()?)))
 }
 
-impl<'a> Frame<'a> {
-    /// The record that begins at `at`, if all of it is there.
-    fn at(data: &'a [u8], at: usize) -> Option<Self> {
-        let (opcode, rest) = data.get(at..)?.split_first()?;
-        let (length, rest) = rest.split_first_chunk::<8>()?;
-        let body = rest.get(..usize::try_from(u64::from_le_bytes(*length)).ok()?)?;
-        Some(Self { opcode: *opcode, body, end: at + 1 + length.len() + body.len() })
-    }
-}
-
-/// Walks through the records of a chunk. `content` counts decompressed bytes of the whole file.
+/// Walks through the records of a chunk, itself a record. `content` counts decompressed bytes of the whole file.
 fn walk_chunk(
-    data: &[u8],
+    chunk: &[u8],
     at: usize,
-    frame: &Frame<'_>,
     limits: &Limits,
     content: &mut u64,
     visitor: &mut impl Visit,
 ) -> Result<(), Fault> {
     let fault = |error| Fault::byte(at, problem(error));
-    let header = ChunkHeader::parse(frame.body).ok_or_else(|| Fault::byte(at, unreadable()))?;
+    let header = ChunkHeader::parse(&chunk[HEAD..]).ok_or_else(|| Fault::byte(at, unreadable()))?;
     *content = content.saturating_add(header.uncompressed_size);
     limits.check_bytes(*content).map_err(|problem| Fault::byte(at, problem))?;
+    if header.uncompressed_size > LONGEST {
+        let what = "bytes in one chunk";
+        return Err(Fault::byte(at, Problem::TooLarge { what, limit: LONGEST }));
+    }
     if header.compression.is_empty() && !is_whole(header.records) {
         return Err(Fault::byte(at, malformed("a record in this chunk is longer than the chunk")));
     }
-    let longest = frame.body.len().max(usize::try_from(header.uncompressed_size).unwrap_or(usize::MAX));
+    let longest = chunk.len().max(usize::try_from(header.uncompressed_size).unwrap_or(usize::MAX));
     let options = LinearReaderOptions::default()
         .with_skip_start_magic(true)
         .with_skip_end_magic(true)
         .with_validate_chunk_crcs(true)
         .with_record_length_limit(longest);
     let mut reader = LinearReader::new_with_options(options);
-    let mut rest = &data[at..frame.end];
+    let mut rest = chunk;
     while let Some(event) = reader.next_event() {
         match event.map_err(fault)? {
             LinearReadEvent::ReadRequest(wanted) => {
@@ -104,12 +143,14 @@ fn walk_chunk(
 
 /// Whether records fill a chunk to its last byte.
 fn is_whole(records: &[u8]) -> bool {
-    let mut at = 0;
-    while at < records.len() {
-        match Frame::at(records, at) {
-            Some(frame) => at = frame.end,
-            None => return false,
-        }
+    let mut rest = records;
+    while !rest.is_empty() {
+        let body = head(rest).and_then(|(_, length)| {
+            let end = HEAD.checked_add(usize::try_from(length).ok()?)?;
+            rest.get(end..)
+        });
+        let Some(later) = body else { return false };
+        rest = later;
     }
     true
 }

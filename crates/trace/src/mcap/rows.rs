@@ -4,27 +4,51 @@ use std::collections::BTreeSet;
 
 use taut_core::Time;
 
-use crate::Signals;
 use crate::error::Problem;
 use crate::file::Limits;
+use crate::signals::RowSink;
 
-/// Numbers as messages bring them.
+/// The columns that messages have numbers for.
 #[derive(Debug, Default)]
-pub(super) struct Samples {
-    columns: Vec<Column>,
-    names: BTreeSet<String>,
-    messages: Vec<Message>,
-    values: Vec<(usize, f64)>,
+pub(super) struct Columns {
+    names: Vec<String>,
+    /// The place that the file gives each.
+    places: Vec<Option<u64>>,
+    known: BTreeSet<String>,
 }
 
-#[derive(Debug)]
-struct Column {
-    name: String,
-    /// The place that the file gives it.
-    index: Option<u64>,
+impl Columns {
+    /// Makes a column, with another name when this one is taken.
+    pub(super) fn add(&mut self, name: &str, place: Option<u64>, limits: &Limits) -> Result<usize, Problem> {
+        limits.check_columns(self.names.len() + 1)?;
+        let mut unique = name.to_owned();
+        let mut count = 2;
+        while !self.known.insert(unique.clone()) {
+            unique = format!("{name}_{count}");
+            count += 1;
+        }
+        self.names.push(unique);
+        self.places.push(place);
+        Ok(self.names.len() - 1)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.names.is_empty()
+    }
+
+    /// Which is first, second, … in the table.
+    pub(super) fn order(&self) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..self.names.len()).collect();
+        order.sort_by_key(|column| self.places[*column].unwrap_or(u64::MAX));
+        order
+    }
+
+    pub(super) fn name(&self, column: usize) -> &str {
+        &self.names[column]
+    }
 }
 
-/// One message's numbers: those of `values` from `from` up to the next message's.
+/// One message's numbers: those that wait from `from` up to `until`.
 #[derive(Debug)]
 struct Message {
     time_ns: u64,
@@ -33,94 +57,124 @@ struct Message {
     until: usize,
 }
 
-impl Samples {
-    /// Makes a column, with another name when this one is taken.
-    pub(super) fn column(
-        &mut self,
-        name: &str,
-        index: Option<u64>,
-        limits: &Limits,
-    ) -> Result<usize, Problem> {
-        limits.check_columns(self.columns.len() + 1)?;
-        let mut unique = name.to_owned();
-        let mut count = 2;
-        while !self.names.insert(unique.clone()) {
-            unique = format!("{name}_{count}");
-            count += 1;
+/// Messages that are to be put in order.
+#[derive(Debug, Default)]
+struct Waiting {
+    messages: Vec<Message>,
+    values: Vec<(usize, f64)>,
+}
+
+/// A row for every time, with the last value of every channel; messages of one time are one row until a topic
+/// comes again. Rows before every channel has a value are left out and counted.
+pub(super) struct Rows<'a> {
+    limits: &'a Limits,
+    sink: &'a mut dyn RowSink,
+    names: Vec<String>,
+    /// Where in a row a column's values go, where they are asked for.
+    places: Vec<Option<usize>>,
+    held: Vec<Option<f64>>,
+    row: Vec<f64>,
+    row_ns: Option<u64>,
+    topics: BTreeSet<u16>,
+    start_ns: Option<i64>,
+    left_out: u64,
+    /// What waits to be put in order, where it does not come in it.
+    waiting: Option<Waiting>,
+}
+
+impl<'a> Rows<'a> {
+    /// Of these columns, in this order.
+    pub(super) fn new(
+        columns: &Columns,
+        chosen: &[usize],
+        in_order: bool,
+        limits: &'a Limits,
+        sink: &'a mut dyn RowSink,
+    ) -> Self {
+        let mut places = vec![None; columns.names.len()];
+        chosen.iter().enumerate().for_each(|(place, column)| places[*column] = Some(place));
+        Self {
+            limits,
+            sink,
+            names: chosen.iter().map(|column| columns.names[*column].clone()).collect(),
+            places,
+            held: vec![None; chosen.len()],
+            row: Vec::with_capacity(chosen.len()),
+            row_ns: None,
+            topics: BTreeSet::new(),
+            start_ns: None,
+            left_out: 0,
+            waiting: (!in_order).then(Waiting::default),
         }
-        self.columns.push(Column { name: unique, index });
-        Ok(self.columns.len() - 1)
     }
 
-    /// Adds the numbers of one message, by column.
-    pub(super) fn push(
+    pub(super) fn wants(&self, mut columns: impl Iterator<Item = usize>) -> bool {
+        columns.any(|column| matches!(self.places.get(column), Some(Some(_))))
+    }
+
+    /// Takes the numbers of one message, by column.
+    pub(super) fn message(
         &mut self,
         time_ns: u64,
         topic: u16,
         values: &[(usize, f64)],
-        limits: &Limits,
     ) -> Result<(), Problem> {
-        let from = self.values.len();
-        self.values.extend_from_slice(values);
-        self.messages.push(Message { time_ns, topic, from, until: self.values.len() });
-        limits.check_rows(self.messages.len())?;
-        limits.check_values(self.values.len())
+        let places = &self.places;
+        let asked = values.iter().filter_map(|(column, value)| Some(((*places.get(*column)?)?, *value)));
+        if let Some(Waiting { messages, values }) = &mut self.waiting {
+            let from = values.len();
+            values.extend(asked);
+            messages.push(Message { time_ns, topic, from, until: values.len() });
+            self.limits.check_rows(messages.len())?;
+            return self.limits.check_values(values.len());
+        }
+        let asked: Vec<_> = asked.collect();
+        self.take(time_ns, topic, &asked)
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.messages.is_empty()
-    }
-
-    /// A row for every time, with the last value of every channel; messages of one time are one row until a topic
-    /// comes again. Rows before every channel has a value are left out and counted.
-    pub(super) fn into_signals(mut self, limits: &Limits) -> Result<(Signals, u64), Problem> {
-        self.messages.sort_by_key(|message| message.time_ns);
-        let mut order: Vec<usize> = (0..self.columns.len()).collect();
-        order.sort_by_key(|column| self.columns[*column].index.unwrap_or(u64::MAX));
-        let names: Vec<String> = order.iter().map(|column| self.columns[*column].name.clone()).collect();
-        let mut table =
-            Table { names, order, limits, held: vec![None; self.columns.len()], signals: None, left_out: 0 };
-        let mut topics = BTreeSet::new();
-        let mut row_ns = None;
-        for message in &self.messages {
-            if row_ns.is_some_and(|row_ns| row_ns != message.time_ns) || topics.contains(&message.topic) {
-                table.push(row_ns.unwrap_or_default())?;
-                topics.clear();
-            }
-            row_ns = Some(message.time_ns);
-            topics.insert(message.topic);
-            for (column, value) in &self.values[message.from..message.until] {
-                table.held[*column] = Some(*value);
+    /// How many rows were left out.
+    pub(super) fn finish(mut self) -> Result<u64, Problem> {
+        if let Some(Waiting { mut messages, values }) = self.waiting.take() {
+            messages.sort_by_key(|message| message.time_ns);
+            for Message { time_ns, topic, from, until } in messages {
+                self.take(time_ns, topic, &values[from..until])?;
             }
         }
-        table.push(row_ns.unwrap_or_default())?;
-        let signals = table.signals.expect("after the last message every channel has a value");
-        Ok((signals, table.left_out))
+        self.push()?;
+        Ok(self.left_out)
     }
-}
 
-struct Table<'a> {
-    names: Vec<String>,
-    /// Which column is first, second, …
-    order: Vec<usize>,
-    limits: &'a Limits,
-    held: Vec<Option<f64>>,
-    signals: Option<Signals>,
-    left_out: u64,
-}
+    fn take(&mut self, time_ns: u64, topic: u16, values: &[(usize, f64)]) -> Result<(), Problem> {
+        if values.is_empty() {
+            return Ok(());
+        }
+        if self.row_ns.is_some_and(|row_ns| row_ns != time_ns) || self.topics.contains(&topic) {
+            self.push()?;
+            self.topics.clear();
+        }
+        self.row_ns = Some(time_ns);
+        self.topics.insert(topic);
+        values.iter().for_each(|(place, value)| self.held[*place] = Some(*value));
+        Ok(())
+    }
 
-impl Table<'_> {
-    fn push(&mut self, time_ns: u64) -> Result<(), Problem> {
-        let row: Option<Vec<f64>> = self.order.iter().map(|column| self.held[*column]).collect();
-        let Some(row) = row else {
+    fn push(&mut self) -> Result<(), Problem> {
+        let Some(row_ns) = self.row_ns else { return Ok(()) };
+        self.row.clear();
+        self.row.extend(self.held.iter().flatten());
+        if self.row.len() < self.held.len() {
             self.left_out += 1;
             return Ok(());
+        }
+        let time_ns = clock(row_ns)?;
+        let start_ns = match self.start_ns {
+            Some(start_ns) => start_ns,
+            None => {
+                self.sink.begin(time_ns, std::mem::take(&mut self.names))?;
+                *self.start_ns.insert(time_ns)
+            }
         };
-        let time_ns = clock(time_ns)?;
-        let signals =
-            self.signals.get_or_insert_with(|| Signals::new(time_ns, std::mem::take(&mut self.names)));
-        signals.push(Time::from_nanos(time_ns.abs_diff(signals.start_ns())), &row);
-        self.limits.check_values(signals.len().saturating_mul(row.len()))
+        self.sink.row(Time::from_nanos(time_ns.abs_diff(start_ns)), &self.row)
     }
 }
 

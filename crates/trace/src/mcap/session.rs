@@ -1,6 +1,7 @@
 //! From MCAP to what a session's recording says of its operator, and of how it went.
 
 use std::collections::BTreeMap;
+use std::io::Read;
 
 use mcap::records::{Channel, MessageHeader, SchemaHeader};
 use serde_json::Value;
@@ -9,18 +10,19 @@ use taut_core::Time;
 use super::records::{Visit, walk};
 use crate::error::{Fault, Problem};
 use crate::file::Limits;
-use crate::session::{RecordedState, SessionRecording};
+use crate::session::{self, RecordedState, SessionRecording};
 
 const STATES: &str = "operator/state";
 const EVENTS: &str = "taut/events";
 
 /// Reads a file that `taut robot` or `taut operator` recorded. One that is cut short is read as far as it is whole.
-pub(crate) fn read(data: &[u8], limits: &Limits) -> Result<SessionRecording, Fault> {
-    let mut found = Found { limits, topics: BTreeMap::new(), recording: SessionRecording::default() };
-    walk(data, limits, &mut found)?;
+pub(crate) fn read(source: &mut impl Read, limits: &Limits) -> Result<SessionRecording, Fault> {
+    let mut found =
+        Found { limits, topics: BTreeMap::new(), recording: SessionRecording::default(), messages: 0 };
+    walk(source, limits, &mut found)?;
     let mut recording = found.recording;
     if recording.states.is_empty() {
-        return Err(Fault::file(Problem::Nothing("states of a session (topic operator/state)")));
+        return Err(Fault::file(Problem::Nothing(session::STATES)));
     }
     // Those that came out of order were made in it.
     recording.states.sort_by_key(|state| state.made);
@@ -31,6 +33,7 @@ struct Found<'a> {
     limits: &'a Limits,
     topics: BTreeMap<u16, String>,
     recording: SessionRecording,
+    messages: usize,
 }
 
 impl Visit for Found<'_> {
@@ -57,7 +60,7 @@ impl Visit for Found<'_> {
             EVENTS => recording.events.push(serde_json::from_slice::<Value>(data).map_err(wrong)?),
             _ => recording.sizes.entry(topic.clone()).or_default().push(data.len() as u64),
         }
-        let others: usize = recording.sizes.values().map(Vec::len).sum();
-        self.limits.check_rows(recording.states.len() + recording.events.len() + others)
+        self.messages += 1;
+        self.limits.check_rows(self.messages)
     }
 }

@@ -11,6 +11,10 @@ use crate::device::{DeviceSocket, Told};
 /// Which device the program below is.
 const TASK: &str = "TAUT_TEST_DEVICE";
 
+/// How every device below says that it turns.
+pub(in crate::device) const TURNING: motion::Turning =
+    motion::Turning { velocity: [0.0, 0.5, 0.0], torque: [0.25, 0.0, 0.0] };
+
 /// Starts the device of that name; what it hears goes into `log`.
 fn start(task: &str, log: Option<&Log>) -> Result<ProcessDevice, ProcessError> {
     start_with(task, log, &Arc::from([]))
@@ -116,7 +120,8 @@ impl Played {
     }
 
     fn measured(&self) {
-        let state = motion::State { velocity: [0.0, 0.0, 2.0], ..motion::State::default() };
+        let state =
+            motion::State { velocity: [0.0, 0.0, 2.0], turning: Some(TURNING), ..motion::State::default() };
         self.say(&Frame::Measured { state, controller_force: Some([3.0, 0.0, 0.0]) });
     }
 
@@ -208,6 +213,7 @@ fn is_a_device_where_it_is_told_to() {
         "input" => {
             device.say(&Frame::Sample(motion::State {
                 position: [0.25, 0.0, 0.0],
+                turning: Some(TURNING),
                 ..motion::State::default()
             }));
             while !matches!(device.next(), Frame::Feel(_)) {}
@@ -245,6 +251,7 @@ fn a_device_hears_what_there_is_its_limits_a_resume_set_points_and_the_stop_at_t
     let measured = wait_for(|| device.measure());
     assert!((measured.state.velocity[2] - 2.0).abs() < 1e-6, "{measured:?}");
     assert_eq!(measured.controller_force, Some([3.0, 0.0, 0.0]));
+    assert_eq!(measured.state.turning, Some(TURNING));
     drop(device);
     let lines = log.lines();
     let begins = [
