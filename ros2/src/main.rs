@@ -31,14 +31,19 @@ struct Arguments {
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let report = report::Report::new(arguments.json);
+    let report = match report::Report::start(arguments.json) {
+        Ok(report) => report,
+        Err(error) => {
+            eprintln!("taut-ros2: a thread: {error}");
+            return ExitCode::from(2);
+        }
+    };
     // Of all threads, those of DDS and zenoh included; a participant alone gets the usual one back.
     let _ = set_slice(Slice::Short);
-    match config::Config::read(&arguments.file).and_then(|config| bridge::run(&config, &report)) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(why) => {
-            report.tell("error", &[("why", why.into())]);
-            ExitCode::from(2)
-        }
+    let run = config::Config::read(&arguments.file).and_then(|config| bridge::run(&config, &report));
+    if let Err(why) = &run {
+        report.tell("error", &[("why", why.as_str().into())]);
     }
+    report.finish();
+    if run.is_ok() { ExitCode::SUCCESS } else { ExitCode::from(2) }
 }
