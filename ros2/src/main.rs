@@ -31,13 +31,8 @@ struct Arguments {
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let report = match report::Report::start(arguments.json) {
-        Ok(report) => report,
-        Err(error) => {
-            eprintln!("taut-ros2: a thread: {error}");
-            return ExitCode::from(2);
-        }
-    };
+    // Without a thread nothing can be said.
+    let Ok(report) = report::Report::start(arguments.json) else { return ExitCode::from(2) };
     // Of all threads, those of DDS and zenoh included; a participant alone gets the usual one back.
     let _ = set_slice(Slice::Short);
     let run = config::Config::read(&arguments.file).and_then(|config| bridge::run(&config, &report));

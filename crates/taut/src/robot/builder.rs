@@ -61,7 +61,7 @@ struct Limited {
 
 enum Declared {
     Port(Arc<Port>),
-    Motion(Limited, crate::Channel, Schema),
+    Motion(Limited, Box<crate::Channel>, Schema),
 }
 
 /// What a device of a channel is moved by, and what its numbers mean.
@@ -234,7 +234,7 @@ impl RobotBuilder {
         let name = channel.name.clone();
         let limited = Limited { name, held: limits.checked(), device: Typed::new(device) };
         let schema = Schema { schema, definition: definition.into() };
-        self.channels.push(Declared::Motion(limited, channel, schema));
+        self.channels.push(Declared::Motion(limited, Box::new(channel), schema));
         self
     }
 
