@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::future::Future;
 use std::pin::pin;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -12,7 +13,7 @@ use pyo3::types::PyBytes;
 use taut::{Channel, Encoding, Receiver, RecvError, Schema, Sender};
 
 use crate::bell::Bell;
-use crate::error::{MessageError, SchemaError, SettingError, of_recv, of_send};
+use crate::error::{EndedError, MessageError, SchemaError, SettingError, of_recv, of_send};
 
 /// Texts of schemas that a process has at most.
 const TEXTS: usize = 4_096;
@@ -79,24 +80,55 @@ impl Declared {
     }
 }
 
+/// The process whose threads serve a channel, once they do: one that was forked off has the channel, and none of them.
+#[derive(Default)]
+struct Process(AtomicU32);
+
+impl Process {
+    fn is_elsewhere(&self) -> bool {
+        ![0, std::process::id()].contains(&self.0.load(Ordering::Relaxed))
+    }
+
+    fn check(&self) -> PyResult<()> {
+        if self.is_elsewhere() {
+            Err(EndedError::new_err("the session is another process's"))
+        } else {
+            Ok(())
+        }
+    }
+}
+
 /// Sends bytes.
 #[pyclass(frozen, name = "Sender", module = "taut._taut")]
-pub(crate) struct PySender(pub(crate) Sender<Vec<u8>>);
+pub(crate) struct PySender {
+    sender: Sender<Vec<u8>>,
+    process: Process,
+}
+
+impl PySender {
+    /// For a session of this process.
+    pub(crate) fn start(&self) -> &Sender<Vec<u8>> {
+        self.process.0.store(std::process::id(), Ordering::Relaxed);
+        &self.sender
+    }
+}
 
 #[pymethods]
 impl PySender {
     #[new]
     fn new(declared: Declared) -> PyResult<Self> {
-        Ok(Self(Sender::of_schema(declared.channel()?, declared.schema()?)))
+        let sender = Sender::of_schema(declared.channel()?, declared.schema()?);
+        Ok(Self { sender, process: Process::default() })
     }
 
     fn send(&self, payload: Vec<u8>) -> PyResult<()> {
-        self.0.send(&payload).map_err(|error| of_send(&error))
+        self.process.check()?;
+        self.sender.send(&payload).map_err(|error| of_send(&error))
     }
 
     #[getter]
     fn is_open(&self) -> bool {
-        self.0.is_open()
+        !self.process.is_elsewhere() && self.sender.is_open()
     }
 }
 
@@ -104,13 +136,20 @@ impl PySender {
 #[pyclass(frozen, name = "Receiver", module = "taut._taut")]
 pub(crate) struct PyReceiver {
     name: String,
-    pub(crate) receiver: Receiver<Vec<u8>>,
+    receiver: Receiver<Vec<u8>>,
+    process: Process,
     /// Why the channel stays closed.
     refused: Mutex<Option<String>>,
     bell: Arc<Bell>,
 }
 
 impl PyReceiver {
+    /// For a session of this process.
+    pub(crate) fn start(&self) -> &Receiver<Vec<u8>> {
+        self.process.0.store(std::process::id(), Ordering::Relaxed);
+        &self.receiver
+    }
+
     pub(crate) fn refuse(&self, channel: &str, why: &str) {
         if channel == self.name {
             *self.refused.lock().unwrap_or_else(PoisonError::into_inner) = Some(why.to_owned());
@@ -124,6 +163,7 @@ impl PyReceiver {
     }
 
     fn check(&self) -> PyResult<()> {
+        self.process.check()?;
         let refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner).clone();
         refused.map_or(Ok(()), |why| {
             let name = &self.name;
@@ -139,15 +179,22 @@ impl PyReceiver {
     #[new]
     fn new(declared: Declared) -> PyResult<Self> {
         let receiver = Receiver::of_schema(declared.channel()?, declared.schema()?);
-        Ok(Self { name: declared.name, receiver, refused: Mutex::default(), bell: Bell::new()? })
+        let process = Process::default();
+        Ok(Self { name: declared.name, receiver, process, refused: Mutex::default(), bell: Bell::new()? })
     }
 
     /// The next message, if there is one; else the bell rings when there is.
     fn poll<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        self.process.check()?;
         self.bell.quiet();
         self.check()?;
         let waker = Waker::from(Arc::clone(&self.bell));
-        match pin!(self.receiver.next()).poll(&mut Context::from_waker(&waker)) {
+        let polled = pin!(self.receiver.next()).poll(&mut Context::from_waker(&waker));
+        // Another task may wait for the bell, which now says nothing of what comes next.
+        if polled.is_ready() {
+            self.bell.ring();
+        }
+        match polled {
             Poll::Ready(Ok(payload)) => Ok(Some(PyBytes::new(py, &payload))),
             Poll::Ready(Err(error)) => Err(of_recv(&error)),
             Poll::Pending => Ok(None),

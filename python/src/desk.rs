@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use taut::StopCause;
 
-/// What was measured longer ago than this is not known any more.
-const MEASUREMENT_LIFETIME: Duration = Duration::from_millis(50);
+/// What was said longer ago is not known any more: of what is asked for once a period, what was asked for in the last one is.
+pub(crate) fn lifetime(period: Duration) -> Duration {
+    Duration::from_millis(50).max(2 * period)
+}
 
 /// A target that waits for Python.
 #[derive(Debug)]
@@ -69,6 +71,7 @@ pub(crate) struct Desk<M> {
     waits: Waits,
     wants_measure: bool,
     measured: Option<(M, Duration)>,
+    lifetime: Duration,
     /// Causes that `stop` was not called with yet.
     stops: Vec<StopCause>,
     /// `stop` returned without an exception from the word that the session's host ends, and nothing was to move since: the same word again, from
@@ -86,9 +89,11 @@ pub(crate) struct Desk<M> {
     ended: bool,
 }
 
-impl<M> Default for Desk<M> {
-    fn default() -> Self {
+impl<M> Desk<M> {
+    /// Of a session that asks at a rate with this period.
+    pub(crate) fn new(period: Duration) -> Self {
         Self {
+            lifetime: lifetime(period),
             target: None,
             applying: None,
             waits: Waits::default(),
@@ -147,7 +152,7 @@ impl<M: Clone> Desk<M> {
     pub(crate) fn measure(&mut self, now: Duration) -> Option<M> {
         self.wants_measure = true;
         let (motion, at) = self.measured.as_ref()?;
-        (now.saturating_sub(*at) <= MEASUREMENT_LIFETIME).then(|| motion.clone())
+        (now.saturating_sub(*at) <= self.lifetime).then(|| motion.clone())
     }
 
     /// No target that came before is handed over any more.
@@ -271,7 +276,7 @@ mod tests {
 
     #[test]
     fn of_targets_the_newest_is_handed_over_with_what_is_left_of_its_lease() {
-        let mut desk = Desk::<State>::default();
+        let mut desk = Desk::<State>::new(ms(1));
         desk.apply(ms(0), at(1.0), ms(100)).unwrap();
         desk.apply(ms(1), at(2.0), ms(100)).unwrap();
         assert_eq!(desk.take(ms(11)).unwrap().apply, Some((at(2.0), ms(90))));
@@ -280,7 +285,7 @@ mod tests {
 
     #[test]
     fn it_is_known_how_long_targets_waited() {
-        let mut desk = Desk::<State>::default();
+        let mut desk = Desk::<State>::new(ms(1));
         assert_eq!(desk.waited(0.5), None);
         for (at, waited) in [(0, 25), (1_000, 25), (2_000, 5_000)] {
             desk.apply(Duration::from_micros(at), self::at(0.0), ms(100)).unwrap();
@@ -292,14 +297,14 @@ mod tests {
 
     #[test]
     fn a_target_whose_lease_is_over_is_not_handed_over() {
-        let mut desk = Desk::<State>::default();
+        let mut desk = Desk::<State>::new(ms(1));
         desk.apply(ms(0), at(1.0), ms(100)).unwrap();
         assert_eq!(desk.take(ms(100)).unwrap().apply, None);
     }
 
     #[test]
     fn a_target_that_waits_for_python_beyond_its_lease_is_an_error_however_new_the_next_is() {
-        let mut desk = Desk::<State>::default();
+        let mut desk = Desk::<State>::new(ms(1));
         for now in 0..100 {
             desk.apply(ms(now), at(1.0), ms(100)).unwrap();
         }
@@ -310,7 +315,7 @@ mod tests {
 
     #[test]
     fn an_apply_that_does_not_return_is_an_error_and_is_stopped_once_more_when_it_does() {
-        let mut desk = Desk::<State>::default();
+        let mut desk = Desk::<State>::new(ms(1));
         desk.apply(ms(0), at(1.0), ms(100)).unwrap();
         let work = desk.take(ms(1)).unwrap();
         assert!(desk.apply(ms(99), at(1.0), ms(100)).is_ok());
@@ -329,7 +334,7 @@ mod tests {
 
     #[test]
     fn a_reading_is_known_for_fifty_milliseconds() {
-        let mut desk = Desk::<State>::default();
+        let mut desk = Desk::<State>::new(ms(1));
         assert_eq!(desk.measure(ms(0)), None);
         assert!(desk.take(ms(0)).unwrap().measure);
         desk.measured(ms(1), Some(at(1.0)));
@@ -338,8 +343,17 @@ mod tests {
     }
 
     #[test]
+    fn of_a_slow_robot_what_it_was_asked_for_a_period_ago_is_known() {
+        let mut desk = Desk::<State>::new(ms(100));
+        assert_eq!(desk.measure(ms(0)), None);
+        desk.measured(ms(1), Some(at(1.0)));
+        assert_eq!(desk.measure(ms(100)), Some(at(1.0)));
+        assert_eq!(desk.measure(ms(202)), None);
+    }
+
+    #[test]
     fn a_failure_is_told_once_and_a_failed_stop_for_good() {
-        let mut desk = Desk::<State>::default();
+        let mut desk = Desk::<State>::new(ms(1));
         desk.failed("RuntimeError: hot".to_owned());
         assert_eq!(desk.apply(ms(0), at(1.0), ms(100)), Err("RuntimeError: hot".to_owned()));
         assert_eq!(desk.take_stop(), Some(StopCause::Device));
@@ -353,7 +367,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_measured_is_stopped_once_and_moves_when_it_is_measured_again() {
-        let mut desk = Desk::<State>::default();
+        let mut desk = Desk::<State>::new(ms(1));
         assert!(
             desk.unmeasured("OSError: unplugged".to_owned())
                 && !desk.unmeasured("OSError: unplugged".to_owned())
@@ -368,7 +382,7 @@ mod tests {
 
     #[test]
     fn what_stands_is_not_told_of_the_end_again_until_it_was_told_to_move_and_of_all_else_is() {
-        let mut desk = Desk::<State>::default();
+        let mut desk = Desk::<State>::new(ms(1));
         let told = |desk: &mut Desk<State>, cause| {
             desk.stop(cause);
             let told = desk.take_stop();
@@ -403,7 +417,7 @@ mod tests {
 
     #[test]
     fn of_stops_each_cause_waits_once() {
-        let mut desk = Desk::<State>::default();
+        let mut desk = Desk::<State>::new(ms(1));
         for _ in 0..1_000 {
             desk.stop(StopCause::Watchdog);
             desk.stop(StopCause::Host);

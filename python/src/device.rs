@@ -90,7 +90,12 @@ pub(crate) struct PythonDevice<M: PyMotion> {
 
 impl<M: PyMotion> PythonDevice<M> {
     /// Checks that the object has its methods, and starts the threads that call it.
-    pub(crate) fn start(object: &Bound<'_, PyAny>, brake: Option<Brake>) -> PyResult<(Self, Arc<Front<M>>)> {
+    /// `period` is that of the session's rate.
+    pub(crate) fn start(
+        object: &Bound<'_, PyAny>,
+        brake: Option<Brake>,
+        period: Duration,
+    ) -> PyResult<(Self, Arc<Front<M>>)> {
         check_methods(object, "a device", &["apply(state, lease)", "measure()", "stop(cause)"])?;
         let keeps_lease = match object.getattr_opt("keeps_lease")? {
             Some(says) => says.is_truthy()?,
@@ -99,7 +104,7 @@ impl<M: PyMotion> PythonDevice<M> {
         #[expect(clippy::disallowed_methods, reason = "the clock enters here")]
         let begin = Instant::now();
         let front = Arc::new(Front {
-            desk: Mutex::default(),
+            desk: Mutex::new(Desk::new(period)),
             work: Condvar::new(),
             stops: Condvar::new(),
             begin,

@@ -9,6 +9,7 @@ use taut::{Operator, OperatorDevice, State};
 
 use crate::channel::{PyReceiver, PySender};
 use crate::control::PyControl;
+use crate::desk::lifetime;
 use crate::error::{EndedError, NotConnectedError, RefusedError, of_error};
 use crate::events::{Ask, Polled, Pump, pump};
 use crate::hand;
@@ -19,9 +20,6 @@ use crate::{fingerprint, identity, seconds, status};
 const CONNECTS: Duration = Duration::from_secs(10);
 /// Who closes a session waits so long for the goodbye.
 const GOODBYE: Duration = Duration::from_secs(3);
-
-/// What was sent so long ago, before the robot moves or without a session, says no more where the hand is.
-const HAND_LIFETIME: Duration = Duration::from_millis(50);
 
 /// So long before the session takes what a device says it is asked for it: Python wakes up and answers in less.
 const LEAD: Duration = Duration::from_micros(250);
@@ -77,24 +75,27 @@ impl Between {
     }
 }
 
-/// The hand: what Python sent last, once.
-struct Hand(Arc<Between>);
+/// The hand: what Python sent last, once; what was sent so long ago, before the robot moves or without a session, says no more where it is.
+struct Hand {
+    between: Arc<Between>,
+    lifetime: Duration,
+}
 
 impl OperatorDevice for Hand {
     fn sample(&mut self) -> Option<State> {
-        let mut slots = self.0.lock();
+        let mut slots = self.between.lock();
         slots.asked = Some(now());
         let (state, at) = slots.sends.take()?;
-        (at.elapsed() <= HAND_LIFETIME).then_some(state)
+        (at.elapsed() <= self.lifetime).then_some(state)
     }
     fn feel(&mut self, robot: &State) {
-        self.0.feel(Some(*robot));
+        self.between.feel(Some(*robot));
     }
     fn lost(&mut self) {
-        self.0.feel(None);
+        self.between.feel(None);
     }
     fn resumed(&mut self) {
-        self.0.lock().resumed = true;
+        self.between.lock().resumed = true;
     }
 }
 
@@ -132,7 +133,9 @@ impl PyOperator {
         let between = Arc::<Between>::default();
         let mut builder =
             Operator::builder().connect(settings.address).identity(identity(&settings.identity)?);
-        builder = builder.trust(fingerprint(&settings.trust)?).device(Hand(Arc::clone(&between)));
+        let lifetime = lifetime(Duration::from_secs(1) / settings.rate.max(1));
+        let hand = Hand { between: Arc::clone(&between), lifetime };
+        builder = builder.trust(fingerprint(&settings.trust)?).device(hand);
         builder = builder.rate(settings.rate).deadline(seconds("deadline", settings.deadline)?);
         builder = builder.force_limit(settings.force_limit).torque_limit(settings.torque_limit);
         builder = builder.transport(settings.transport);
@@ -152,10 +155,10 @@ impl PyOperator {
             builder = builder.path(path);
         }
         for sender in &settings.senders {
-            builder = builder.sends(&sender.get().0);
+            builder = builder.sends(sender.get().start());
         }
         for receiver in &settings.receivers {
-            builder = builder.receives(&receiver.get().receiver);
+            builder = builder.receives(receiver.get().start());
         }
         let operator = Arc::new(py.detach(|| builder.start()).map_err(of_error)?);
         let events = Pump::new(settings.receivers)?;
@@ -301,5 +304,24 @@ impl Drop for PyOperator {
         if !self.pump.has_ended() {
             self.operator.close();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a session with this period takes of a hand that spoke so long ago.
+    fn taken(period: Duration, ago: Duration) -> Option<State> {
+        let between = Arc::<Between>::default();
+        between.lock().sends = Some((State::at([0.1, 0.0, 0.2]), now() - ago));
+        Hand { between, lifetime: lifetime(period) }.sample()
+    }
+
+    #[test]
+    fn of_a_slow_session_a_hand_that_spoke_a_period_ago_is_heard_and_of_a_fast_one_none_from_then() {
+        let ago = Duration::from_millis(100);
+        assert!(taken(Duration::from_millis(500), ago).is_some());
+        assert!(taken(Duration::from_millis(1), ago).is_none());
     }
 }

@@ -56,14 +56,15 @@ impl Limits<'_> {
         channel: String,
         object: &Bound<'_, PyAny>,
         brake: Option<Brake>,
+        period: Duration,
     ) -> PyResult<(RobotBuilder, Arc<dyn Counter>)> {
         match self {
             Self::State(limits) => {
-                let (device, front) = PythonDevice::start(object, brake)?;
+                let (device, front) = PythonDevice::start(object, brake, period)?;
                 Ok((builder.device(limits.of_robot(), device), front))
             }
             Self::Joints(joints) => {
-                let (device, front) = PythonDevice::start(object, brake)?;
+                let (device, front) = PythonDevice::start(object, brake, period)?;
                 let names: Vec<&str> = joints.iter().map(|(name, _)| name.as_str()).collect();
                 let definition = serde_json::to_string(&names).expect("texts are written");
                 let limits = joints.iter().map(|(_, limits)| limits.0).collect();
@@ -125,16 +126,22 @@ impl PyRobot {
             builder = builder.path(path);
         }
         for sender in &settings.senders {
-            builder = builder.sends(&sender.get().0);
+            builder = builder.sends(sender.get().start());
         }
         for receiver in &settings.receivers {
-            builder = builder.receives(&receiver.get().receiver);
+            builder = builder.receives(receiver.get().start());
         }
         let brake = settings.brake.map(|(to, bytes)| {
             Brake::open(&to, bytes).map_err(|error| SystemError::new_err(format!("the brake {to}: {error}")))
         });
-        let (builder, front) =
-            settings.limits.declare(builder, settings.motion, &settings.device, brake.transpose()?)?;
+        let period = Duration::from_secs(1) / settings.rate.max(1);
+        let (builder, front) = settings.limits.declare(
+            builder,
+            settings.motion,
+            &settings.device,
+            brake.transpose()?,
+            period,
+        )?;
         let robot = Arc::new(py.detach(|| builder.start()).map_err(of_error)?);
         let events = Pump::new(settings.receivers)?;
         pump("taut events", &events, Arc::clone(&robot), |robot| robot.events().recv().ok())?;

@@ -1,5 +1,6 @@
 import asyncio
 import dataclasses
+import os
 import time
 
 import pytest
@@ -44,6 +45,43 @@ def test_a_dataclass_goes_over_a_channel_and_is_awaited(ends):
     assert asyncio.run(asyncio.wait_for(first(), PATIENCE)) == message
     with pytest.raises(taut.EndedError):
         receives.recv(PATIENCE)
+
+
+def test_a_task_that_waits_is_woken_by_the_message_after_one_that_was_polled_beside_it(ends):
+    sends, receives = taut.Sender("jobs", kind="command"), taut.Receiver("jobs", kind="command")
+    robot = ends.robot(Arm(), channels=[receives])
+    ends.operator(robot.address, channels=[sends])
+    until("it is open", lambda: sends.is_open)
+
+    async def second():
+        waits = asyncio.ensure_future(anext(receives))
+        await asyncio.sleep(0)  # It waits.
+        sends.send(b"first")
+        # The loop does not run meanwhile.
+        assert until("it came", receives.poll) == b"first"
+        sends.send(b"second")
+        return await waits
+
+    assert asyncio.run(asyncio.wait_for(second(), PATIENCE / 4)) == b"second"
+
+
+def test_in_a_process_that_was_forked_off_channels_have_ended(ends):
+    sends, receives = taut.Sender("jobs", kind="command"), taut.Receiver("jobs", kind="command")
+    robot = ends.robot(Arm(), channels=[receives])
+    ends.operator(robot.address, channels=[sends])
+    until("it is open", lambda: sends.is_open)
+    sends.send(b"job")
+    forked = os.fork()
+    if forked == 0:
+        ended = 0
+        for calls in (lambda: sends.send(b""), lambda: receives.recv(1), receives.poll):
+            try:
+                calls()
+            except taut.EndedError:
+                ended += 1
+        os._exit(ended + 10 * sends.is_open)
+    assert os.waitstatus_to_exitcode(os.waitpid(forked, 0)[1]) == 3
+    assert receives.recv(PATIENCE) == b"job"
 
 
 def test_arrays_share_the_memory_of_their_message(ends):
@@ -99,7 +137,7 @@ def test_what_is_no_message_is_told_as_one_kind_of_error(kind, message):
 
 
 @pytest.mark.parametrize(
-    "payload", [b"", b"[]", b"{}", b'{"percent":1}', b'{"percent":true,"cells":[],"note":null}', b'{"percent":1,"cells":[3],"note":null}']
+    "payload", [b"", b"[]", b"{}", b'{"percent":1}', b'{"percent":true,"cells":[],"note":null}', b'{"percent":1,"cells":[3],"note":null}', b'{"percent":1,"cells":[{"volts":1' + b"0" * 400 + b'}],"note":null}']
 )
 def test_bytes_that_are_no_message_raise(payload):
     receives = taut.Receiver("battery", Battery, kind="telemetry")

@@ -30,6 +30,13 @@ def test_an_arm_goes_where_the_hand_is_and_the_hand_feels_it(ends):
     until("counted", lambda: robot.status()["delivered"] > 0 and operator.status()["connected"])
 
 
+def test_an_arm_that_is_asked_ten_times_a_second_goes_where_the_hand_is(ends):
+    arm = Arm()
+    _, operator, _ = ends.moving(arm, rate=10)
+    until("it arrives", lambda: abs(arm.state.position[0] - 0.1) < 1e-3)
+    until("it is felt", operator.latest)
+
+
 def test_what_is_applied_is_within_the_limits_whatever_is_sent(ends):
     arm = Arm()
     _, operator, feeder = ends.moving(arm)

@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::io::BufRead;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver as Inbox, RecvTimeoutError, SyncSender as Outbox, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use taut::{Identity, Operator, OperatorEvent, Receiver, RecvError, Robot, RobotEvent, Sender};
+use taut::{Identity, Operator, OperatorEvent, Receiver, RecvError, Robot, RobotEvent, Sender, Status};
 use taut_io::{Slice, set_slice};
 
 use crate::backend::{Participant, Publish, Sink, Tell};
@@ -29,6 +28,12 @@ enum Event {
     /// A message that moves nothing.
     Refused {
         route: String,
+        cause: &'static str,
+        why: String,
+    },
+    /// A topic does not take a stop.
+    Untold {
+        topic: String,
         why: String,
     },
 }
@@ -39,14 +44,26 @@ struct Counts(Arc<Mutex<BTreeMap<String, BTreeMap<&'static str, u64>>>>);
 
 impl Counts {
     fn count(&self, route: &str, fate: &'static str) {
+        self.add(route, fate, 1);
+    }
+
+    fn add(&self, route: &str, fate: &'static str, count: u64) {
+        if count == 0 {
+            return;
+        }
         let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match counts.get_mut(route) {
-            Some(fates) => *fates.entry(fate).or_default() += 1,
-            None => _ = counts.insert(route.to_owned(), BTreeMap::from([(fate, 1)])),
+            Some(fates) => *fates.entry(fate).or_default() += count,
+            None => _ = counts.insert(route.to_owned(), BTreeMap::from([(fate, count)])),
         }
     }
 
-    fn tell(&self, report: &Report) {
+    /// And what the session dropped or refused of each route.
+    fn tell(&self, report: &Report, status: &Status) {
+        for channel in status.channels.iter().filter(|channel| !channel.dropped.is_empty()) {
+            let dropped = serde_json::json!(channel.dropped);
+            report.tell("dropped", &[("name", channel.name.clone().into()), ("messages", dropped)]);
+        }
         for (route, fates) in self.0.lock().unwrap_or_else(PoisonError::into_inner).iter() {
             report.tell("route", &[("name", route.clone().into()), ("messages", serde_json::json!(fates))]);
         }
@@ -93,7 +110,7 @@ impl<'a> Domain<'a> {
             let Some(message) = message else {
                 if moving.is_some() {
                     let why = "a message in another encoding, or of another definition".to_owned();
-                    let _ = outbox.try_send(Event::Refused { route: name.clone(), why });
+                    let _ = outbox.try_send(Event::Refused { route: name.clone(), cause: UNREADABLE, why });
                 }
                 return counts.count(&name, UNREADABLE);
             };
@@ -104,10 +121,10 @@ impl<'a> Domain<'a> {
                     motion.encode(&mut payload).map(|()| payload).map_err(|_| "malformed")
                 }
                 Some(Err(refusal)) => {
-                    let why = refusal.to_string();
+                    let (cause, why) = (refusal.name(), refusal.to_string());
                     // Where many are refused some are told; all are counted.
-                    let _ = outbox.try_send(Event::Refused { route: name.clone(), why });
-                    Err(refusal.name())
+                    let _ = outbox.try_send(Event::Refused { route: name.clone(), cause, why });
+                    Err(cause)
                 }
             };
             let fate = match payload.map(|payload| own.send(&payload)) {
@@ -156,7 +173,7 @@ impl<'a> Domain<'a> {
             Some(Err(refusal)) => counts.count(&name, refusal.name()),
             None => counts.count(&name, UNREADABLE),
         };
-        let qos = crate::config::Qos { reliable: None, transient_local: false, depth: 1 };
+        let qos = crate::config::Qos { reliable: None, transient_local: false, depth: 1, moves: true };
         self.shared.subscribe(topic, kind, qos, Box::new(sink))
     }
 
@@ -186,12 +203,15 @@ fn unhurried<R>(start: impl FnOnce() -> R) -> R {
 }
 
 fn pass(route: &Route, receiver: &Receiver<Vec<u8>>, publisher: &dyn Publish, counts: &Counts) {
+    let mut missed = 0;
     loop {
         let mut message = match receiver.recv() {
             Ok(message) => message,
             Err(RecvError::Ended) => return,
             Err(_) => continue,
         };
+        let before = std::mem::replace(&mut missed, receiver.missed());
+        counts.add(&route.name, "missed", missed - before);
         if route.keep == Keep::Newest {
             while let Ok(newer) = receiver.try_recv() {
                 message = newer;
@@ -216,11 +236,9 @@ const MOST_EVENTS: usize = 256;
 fn listen(outbox: &Outbox<Event>) -> Result<(), String> {
     let lines = outbox.clone();
     std::thread::spawn(move || {
-        std::io::stdin()
-            .lock()
-            .lines()
-            .map_while(Result::ok)
-            .try_for_each(|line| lines.send(Event::Line(line)))
+        let line = |bytes: Vec<u8>| Event::Line(String::from_utf8_lossy(&bytes).into_owned());
+        let read = std::io::stdin().lock().split(b'\n').map_while(Result::ok);
+        read.map(line).try_for_each(|line| lines.send(line))
     });
     taut_io::ignore_signals_of_io().map_err(|error| format!("signals: {error}"))?;
     let signals = signal_hook::iterator::Signals::new(taut_io::signals_that_end());
@@ -261,19 +279,22 @@ fn robot(
     for route in &domain.config.routes {
         builder = match (&route.moving, route.direction) {
             (Some(moving), _) => {
-                let output = Output::start(moving.clone(), domain.publish(route)?)?;
+                let (outbox, topic) = (domain.outbox.clone(), route.topic.clone());
+                // On the thread that tells stops, which waits for nobody.
+                let untold = move |why| _ = outbox.try_send(Event::Untold { topic: topic.clone(), why });
+                let output = Output::start(moving.clone(), domain.publish(route)?, Box::new(untold))?;
                 domain.measures(route, &output)?;
                 outputs.push(output.clone());
-                let (name, defined) = (&*route.name, moving.format.definition());
+                let (channel, defined) = (route.channel(), moving.format.definition());
                 match &moving.limits {
                     MotionLimits::Twist(limits) => {
-                        builder.motion_defined::<taut::Twist>(name, defined, *limits, output)
+                        builder.motion_over::<taut::Twist>(channel, defined, *limits, output)
                     }
                     MotionLimits::Pose(limits) => {
-                        builder.motion_defined::<taut::State>(name, defined, *limits, output)
+                        builder.motion_over::<taut::State>(channel, defined, *limits, output)
                     }
                     MotionLimits::Joints { limits, .. } => {
-                        builder.motion_defined::<taut::Joints>(name, defined, limits.clone(), output)
+                        builder.motion_over::<taut::Joints>(channel, defined, limits.clone(), output)
                     }
                 }
             }
@@ -288,6 +309,7 @@ fn robot(
         &[("address", address.into()), ("fingerprint", robot.fingerprint().to_string().into())],
     );
     let counts = domain.start()?;
+    let mut refusals = Refusals::new();
     while !robot.has_ended() {
         while let Ok(event) = robot.events().try_recv() {
             match event {
@@ -298,16 +320,16 @@ fn robot(
                 other => report.tell("session", &[("what", format!("{other:?}").into())]),
             }
         }
-        match next(inbox, report) {
+        match next(inbox, &mut refusals, report) {
             Some(Said::Stop) => robot.stop(),
             Some(Said::Reset) => robot.release(),
             Some(Said::Quit) => robot.close(),
-            Some(Said::Status) => counts.tell(report),
+            Some(Said::Status) => counts.tell(report, &robot.status()),
             Some(Said::Resume) | None => {}
         }
     }
     outputs.iter().for_each(Output::settle);
-    counts.tell(report);
+    counts.tell(report, &robot.status());
     robot.join().map(|_| ()).map_err(told)
 }
 
@@ -337,6 +359,7 @@ fn operator(
     let operator = builder.start().map_err(told)?;
     report.tell("connecting", &[("fingerprint", operator.fingerprint().to_string().into())]);
     let counts = domain.start()?;
+    let mut refusals = Refusals::new();
     while !operator.has_ended() {
         while let Ok(event) = operator.events().try_recv() {
             match event {
@@ -352,16 +375,16 @@ fn operator(
                 other => report.tell("session", &[("what", format!("{other:?}").into())]),
             }
         }
-        match next(inbox, report) {
+        match next(inbox, &mut refusals, report) {
             Some(Said::Stop) => operator.stop(),
             Some(Said::Reset) => operator.reset(),
             Some(Said::Resume) => operator.resume(),
             Some(Said::Quit) => operator.close(),
-            Some(Said::Status) => counts.tell(report),
+            Some(Said::Status) => counts.tell(report, &operator.status()),
             None => {}
         }
     }
-    counts.tell(report);
+    counts.tell(report, &operator.status());
     operator.join().map(|_| ()).map_err(told)
 }
 
@@ -378,10 +401,27 @@ enum Said {
     Status,
 }
 
-/// Stops that have been told: a stream of wrong messages is told of once a hundred.
-static REFUSED: AtomicU64 = AtomicU64::new(0);
+/// Refused messages by route and cause: when one was told last, and how many came since.
+type Refusals = BTreeMap<(String, &'static str), (Instant, u64)>;
 
-fn next(inbox: &Inbox<Event>, report: &Report) -> Option<Said> {
+/// A stream of them is told of once a second.
+fn tell_refused(refusals: &mut Refusals, report: &Report, route: String, cause: &'static str, why: String) {
+    let now = clock::now();
+    let before = match refusals.get_mut(&(route.clone(), cause)) {
+        Some((told, untold)) if now.duration_since(*told) < Duration::from_secs(1) => return *untold += 1,
+        Some((told, untold)) => {
+            *told = now;
+            std::mem::take(untold)
+        }
+        None => {
+            refusals.insert((route.clone(), cause), (now, 0));
+            0
+        }
+    };
+    report.tell("refused", &[("route", route.into()), ("why", why.into()), ("before", before.into())]);
+}
+
+fn next(inbox: &Inbox<Event>, refusals: &mut Refusals, report: &Report) -> Option<Said> {
     match inbox.recv_timeout(Duration::from_millis(20)) {
         Ok(Event::Line(line)) => match line.trim() {
             "stop" => Some(Said::Stop),
@@ -403,11 +443,13 @@ fn next(inbox: &Inbox<Event>, report: &Report) -> Option<Said> {
             );
             stops.then_some(Said::Stop)
         }
-        Ok(Event::Refused { route, why }) => {
-            if REFUSED.fetch_add(1, Ordering::Relaxed).is_multiple_of(100) {
-                report.tell("refused", &[("route", route.into()), ("why", why.into())]);
-            }
+        Ok(Event::Refused { route, cause, why }) => {
+            tell_refused(refusals, report, route, cause, why);
             Some(Said::Stop)
+        }
+        Ok(Event::Untold { topic, why }) => {
+            report.tell("stop not told", &[("topic", topic.into()), ("why", why.into())]);
+            None
         }
         Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => None,
     }

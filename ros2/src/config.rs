@@ -143,6 +143,18 @@ impl<'a> Source<'a> {
                     self.wrong(at, &format!("route {name:?} is there twice: give one another `name`"))
                 );
             }
+            if into.iter().any(|known| known.comes_back_by(&route)) {
+                let why = "its topic passes the other way too, and each message would come back for ever: leave one of the routes out";
+                return Err(self.wrong(at, &format!("route {name:?}: {why}")));
+            }
+            if into
+                .iter()
+                .any(|known| known.topic == route.topic && known.moving.is_some() && route.moving.is_some())
+            {
+                return Err(
+                    self.wrong(at, &format!("route {name:?}: another one moves the robot by its topic"))
+                );
+            }
             into.push(route);
         }
         if let Some((name, value)) = limits.first_key_value() {

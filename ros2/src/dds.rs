@@ -1,5 +1,6 @@
 //! DDS as ROS 2 speaks it: names and types as its rmw has them, payloads opaque.
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,8 +12,8 @@ use rustdds::no_key::{
 };
 use rustdds::policy::{Durability, History, Reliability};
 use rustdds::{
-    DomainParticipant, DomainParticipantBuilder, DomainParticipantStatusEvent, GUID, QosPolicies,
-    QosPolicyBuilder, RTPSEntity, RepresentationIdentifier, StatusEvented, Topic, TopicKind,
+    DomainParticipant, DomainParticipantBuilder, DomainParticipantStatusEvent, EndpointDescription, GUID,
+    QosPolicies, QosPolicyBuilder, RTPSEntity, RepresentationIdentifier, StatusEvented, Topic, TopicKind,
 };
 
 use crate::backend::{self, Publish, Sink, Tell, other_type, type_name};
@@ -67,7 +68,7 @@ fn policies(qos: Qos, reliable: bool) -> QosPolicies {
     } else {
         Durability::Volatile
     });
-    let wait = rustdds::Duration::from_millis(100);
+    let wait = rustdds::Duration::from_millis(if qos.moves { 5 } else { 100 });
     let repeated = Reliability::Reliable { max_blocking_time: wait };
     builder.reliability(if reliable { repeated } else { Reliability::BestEffort }).build()
 }
@@ -83,6 +84,22 @@ pub(crate) struct Participant {
     readers: Vec<(DataReader<Opaque, Adapter>, Sink)>,
     writers: Vec<(GUID, Arc<AtomicUsize>)>,
     ends: Vec<End>,
+}
+
+/// What is known of peers.
+#[derive(Default)]
+struct Known {
+    /// Our writer, and a reader of its topic.
+    matched: Vec<[GUID; 2]>,
+    /// They are matched by the name of their topic alone: what they say is not taken, and whether they listen does not count.
+    of_other_types: BTreeSet<GUID>,
+}
+
+impl Known {
+    fn forget(&mut self, is_gone: impl Fn(GUID) -> bool) {
+        self.matched.retain(|[_, peer]| !is_gone(*peer));
+        self.of_other_types.retain(|peer| !is_gone(*peer));
+    }
 }
 
 /// A writer or a reader of ours.
@@ -142,39 +159,39 @@ impl Participant {
 
     fn read(mut self, mut poll: Poll, status: &rustdds::DomainParticipantStatusListener, tell: &Tell) {
         let mut events = Events::with_capacity(64);
-        let mut matched = Vec::new();
+        let mut known = Known::default();
         loop {
             // Readers tell when something came; once a second all are looked at, whether or not they told.
             if poll.poll(&mut events, Some(std::time::Duration::from_secs(1))).is_err() {
                 continue;
             }
+            // Who a message is from is known before it.
+            while let Some(event) = status.try_recv_status() {
+                self.notice(event, &mut known, tell);
+            }
             for (reader, sink) in &mut self.readers {
-                while let Some(message) = next(reader) {
+                while let Some(message) = next(reader, &known.of_other_types) {
                     sink(message.as_ref().map(|message| &*message.0));
                 }
-            }
-            while let Some(event) = status.try_recv_status() {
-                self.notice(event, &mut matched, tell);
             }
         }
     }
 
-    fn notice(&self, event: DomainParticipantStatusEvent, matched: &mut Vec<[GUID; 2]>, tell: &Tell) {
+    fn notice(&self, event: DomainParticipantStatusEvent, known: &mut Known, tell: &Tell) {
         use DomainParticipantStatusEvent as Event;
         match event {
             Event::RemoteReaderMatched { local_writer, remote_reader }
-                if !matched.contains(&[local_writer, remote_reader]) =>
+                if local_writer.prefix != remote_reader.prefix
+                    && !known.matched.contains(&[local_writer, remote_reader]) =>
             {
-                matched.push([local_writer, remote_reader]);
+                known.matched.push([local_writer, remote_reader]);
             }
-            Event::ReaderLost { guid, .. } => matched.retain(|[_, remote]| *remote != guid),
-            Event::ParticipantLost { id, .. } => matched.retain(|[_, remote]| remote.prefix != id),
-            Event::ReaderDetected { reader } => {
-                self.compare(&reader.topic_name, &reader.type_name, "a subscriber", tell)
+            Event::ReaderLost { guid, .. } | Event::WriterLost { guid, .. } => {
+                known.forget(|peer| peer == guid);
             }
-            Event::WriterDetected { writer } => {
-                self.compare(&writer.topic_name, &writer.type_name, "a publisher", tell)
-            }
+            Event::ParticipantLost { id, .. } => known.forget(|peer| peer.prefix == id),
+            Event::ReaderDetected { reader } => self.compare(&reader, "a subscriber", known, tell),
+            Event::WriterDetected { writer } => self.compare(&writer, "a publisher", known, tell),
             Event::RemoteWriterQosIncompatible { local_reader, .. } => {
                 self.misfit(local_reader, "a publisher", tell);
             }
@@ -184,15 +201,16 @@ impl Participant {
             _ => {}
         }
         for (writer, subscribers) in &self.writers {
-            let count = matched.iter().filter(|[local, _]| local == writer).count();
-            subscribers.store(count, Ordering::Release);
+            let hears = |[local, peer]: &&[GUID; 2]| local == writer && !known.of_other_types.contains(peer);
+            subscribers.store(known.matched.iter().filter(hears).count(), Ordering::Release);
         }
     }
 
-    fn compare(&self, topic: &str, kind: &str, who: &str, tell: &Tell) {
-        let Some(topic) = topic.strip_prefix("rt") else { return };
-        if let Some(end) = self.ends.iter().find(|end| end.topic == topic && end.kind != kind) {
+    fn compare(&self, peer: &EndpointDescription, who: &str, known: &mut Known, tell: &Tell) {
+        let (kind, Some(topic)) = (&peer.type_name, peer.topic_name.strip_prefix("rt")) else { return };
+        if let Some(end) = self.ends.iter().find(|end| end.topic == topic && end.kind != *kind) {
             tell(topic, other_type(who, kind, &end.kind));
+            known.of_other_types.insert(peer.guid);
         }
     }
 
@@ -242,10 +260,13 @@ impl backend::Participant for Participant {
     }
 }
 
-/// What came; of one that cannot be read, such as one with another encoding, that it came.
-fn next(reader: &mut DataReader<Opaque, Adapter>) -> Option<Option<Opaque>> {
+/// What came; of one that cannot be read, such as one with another encoding or of another type, that it came.
+fn next(reader: &mut DataReader<Opaque, Adapter>, of_other_types: &BTreeSet<GUID>) -> Option<Option<Opaque>> {
     match reader.take_next_sample() {
-        Ok(sample) => sample.map(|sample| Some(sample.into_value())),
+        Ok(sample) => sample.map(|sample| {
+            let is_ours = !of_other_types.contains(&sample.sample_info().writer_guid());
+            is_ours.then(|| sample.into_value())
+        }),
         Err(_) => Some(None),
     }
 }

@@ -31,14 +31,14 @@ struct Arguments {
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let report = report::Report::new(arguments.json);
+    // Without a thread nothing can be said.
+    let Ok(report) = report::Report::start(arguments.json) else { return ExitCode::from(2) };
     // Of all threads, those of DDS and zenoh included; a participant alone gets the usual one back.
     let _ = set_slice(Slice::Short);
-    match config::Config::read(&arguments.file).and_then(|config| bridge::run(&config, &report)) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(why) => {
-            report.tell("error", &[("why", why.into())]);
-            ExitCode::from(2)
-        }
+    let run = config::Config::read(&arguments.file).and_then(|config| bridge::run(&config, &report));
+    if let Err(why) = &run {
+        report.tell("error", &[("why", why.as_str().into())]);
     }
+    report.finish();
+    if run.is_ok() { ExitCode::SUCCESS } else { ExitCode::from(2) }
 }

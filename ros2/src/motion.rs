@@ -176,6 +176,8 @@ pub(crate) struct Format {
     pub(crate) velocity: bool,
     /// Of a trajectory's point.
     pub(crate) time_from_start: Duration,
+    /// A header says when the message was made. That of a trajectory says when it begins, and nothing: now.
+    pub(crate) stamps: bool,
 }
 
 fn finite(number: f64) -> Result<f32, Refusal> {
@@ -398,7 +400,7 @@ impl Format {
             Motion::Joints(joints) => self.write_joints(&mut writer, joints),
         }
         let mut message = writer.message();
-        if !matches!(self.kind, Type::Twist | Type::Float64MultiArray) {
+        if self.stamps && !matches!(self.kind, Type::Twist | Type::Float64MultiArray) {
             cdr::stamp(&mut message, since_1970);
         }
         message

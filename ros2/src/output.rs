@@ -50,6 +50,9 @@ pub(crate) struct Output {
     subscribers: Arc<AtomicUsize>,
 }
 
+/// Tells that a stop could not be told, and why.
+pub(crate) type Untold = Box<dyn Fn(String) + Send>;
+
 impl Written {
     /// Where the robot is, as far as it is known now.
     fn place(&self) -> Option<Motion> {
@@ -69,7 +72,7 @@ impl Shared {
 impl Output {
     /// # Errors
     /// When the system refuses a thread.
-    pub(crate) fn start(moving: Moving, publisher: Box<dyn Publish>) -> Result<Self, String> {
+    pub(crate) fn start(moving: Moving, publisher: Box<dyn Publish>, untold: Untold) -> Result<Self, String> {
         let state =
             Written { order: Order::Nothing, is_new: false, moves: false, measured: None, told: None };
         let shared =
@@ -77,7 +80,7 @@ impl Output {
         let subscribers = publisher.subscribers();
         let output = Self { shared: Arc::new(shared), moving: Arc::new(moving), subscribers };
         let own = output.clone();
-        let write = move || own.write(publisher.as_ref());
+        let write = move || own.write(publisher.as_ref(), &untold);
         std::thread::Builder::new()
             .name("motion".to_owned())
             .spawn(write)
@@ -85,23 +88,62 @@ impl Output {
         Ok(output)
     }
 
-    /// Where the robot is.
+    /// Where the robot is; a joint that arrives at an end of its range is led no further.
     pub(crate) fn measured(&self, motion: Motion) {
-        self.shared.lock().measured = Some((clock::now(), motion));
+        let mut state = self.shared.lock();
+        state.measured = Some((clock::now(), motion));
+        let Order::Move { motion, until } = &state.order else { return };
+        // What cannot be bound is not known to be within.
+        let order = match self.bound(&state, motion.clone()) {
+            Ok(bound) if bound == *motion => return,
+            Ok(motion) => Order::Move { motion, until: *until },
+            Err(_) => Order::Stop { left: STOPS },
+        };
+        (state.order, state.is_new) = (order, true);
+        drop(state);
+        self.shared.changed.notify_one();
     }
 
     fn place(&self) -> Option<Motion> {
         self.shared.lock().place()
     }
 
-    fn write(&self, publisher: &dyn Publish) {
+    /// Joints that velocities move, and which have ranges.
+    fn ranges(&self) -> Option<&[JointRange]> {
+        match &self.moving.limits {
+            MotionLimits::Joints { ranges, .. } if self.moving.format.velocity => Some(ranges),
+            _ => None,
+        }
+    }
+
+    /// What leads no joint out of its range from where it is.
+    fn bound(&self, state: &Written, motion: Motion) -> Result<Motion, Failure> {
+        match (motion, self.ranges()) {
+            (Motion::Joints(joints), Some(ranges)) => {
+                let place = state.place().and_then(|place| Joints::try_from(place).ok());
+                let place = place.ok_or("the joints do not measure themselves")?;
+                Ok(Motion::Joints(within(joints, place.position(), ranges)?))
+            }
+            (motion, _) => Ok(motion),
+        }
+    }
+
+    /// When what it was told is over: with its lease, or when it is not known any more where its joints are.
+    fn end(&self, state: &Written, until: Instant) -> Instant {
+        let measured = state.measured.as_ref().filter(|_| self.ranges().is_some());
+        measured.map_or(until, |(at, _)| until.min(*at + MEASURED_FOR))
+    }
+
+    fn write(&self, publisher: &dyn Publish, untold: &Untold) {
         let mut state = self.shared.lock();
+        // This stop was told of as one that the topic does not take.
+        let mut is_told = false;
         loop {
             let now = clock::now();
             let message = match &state.order {
                 Order::Nothing => None,
                 // A lease that is over is a stop, whoever is held up.
-                Order::Move { until, .. } if *until <= now => {
+                Order::Move { until, .. } if self.end(&state, *until) <= now => {
                     state.order = Order::Stop { left: STOPS };
                     state.is_new = true;
                     continue;
@@ -112,25 +154,33 @@ impl Output {
                 Order::Stop { .. } => self.rest(&state),
             };
             let stopping = matches!(state.order, Order::Stop { .. });
-            if let Order::Stop { left } = &mut state.order {
-                *left = left.saturating_sub(1);
-            }
             state.is_new = false;
             if stopping {
                 state.moves = false;
             }
+            let mut written = Ok(());
             if let Some(motion) = message {
                 drop(state);
                 let message = self.moving.format.write(&motion, clock::since_1970());
-                let is_written = publisher.publish(&message).is_ok();
-                self.shared.failed.store(!is_written, Ordering::Release);
+                written = publisher.publish(&message);
+                self.shared.failed.store(written.is_err(), Ordering::Release);
                 state = self.shared.lock();
+            }
+            // What the topic did not take was not told, but to nobody.
+            let counts = written.is_ok() || self.subscribers.load(Ordering::Acquire) == 0;
+            if let (true, Err(why)) = (stopping && !counts && !is_told, written) {
+                untold(why);
+                is_told = true;
             }
             if state.is_new {
                 continue;
             }
+            if let (Order::Stop { left }, true) = (&mut state.order, counts) {
+                *left = left.saturating_sub(1);
+            }
+            is_told &= matches!(state.order, Order::Stop { left: 1.. });
             let wait = match &state.order {
-                Order::Move { until, .. } => until.saturating_duration_since(clock::now()),
+                Order::Move { until, .. } => self.end(&state, *until).saturating_duration_since(clock::now()),
                 Order::Stop { left } if *left > 0 => STOP_PERIOD,
                 _ => Duration::from_secs(1),
             };
@@ -150,7 +200,7 @@ impl Output {
             OnStop::Silence => None,
             OnStop::Zero => self.moving.format.rest(),
             // Where it was long ago would be a jump back: where it was told to be is nearer.
-            OnStop::Hold => state.place().or_else(|| state.told.clone()),
+            OnStop::Hold => state.place().or_else(|| state.told.as_ref().and_then(at_rest)),
         }
     }
 
@@ -159,19 +209,12 @@ impl Output {
             return Err("the topic does not take messages".into());
         }
         self.is_heard()?;
-        let motion = match (motion, &self.moving.limits) {
-            (Motion::Joints(joints), MotionLimits::Joints { ranges, .. }) if self.moving.format.velocity => {
-                let place = self.place().and_then(|place| Joints::try_from(place).ok());
-                let place = place.ok_or("the joints do not measure themselves")?;
-                Motion::Joints(within(joints, place.position(), ranges)?)
-            }
-            // Nobody would know where to hold it.
-            _ if self.moving.on_stop == OnStop::Hold && self.place().is_none() => {
-                return Err("nothing tells where it is: see that the `measured` topic is published".into());
-            }
-            (motion, _) => motion,
-        };
         let mut state = self.shared.lock();
+        // Nobody would know where to hold it.
+        if self.moving.on_stop == OnStop::Hold && state.place().is_none() {
+            return Err("nothing tells where it is: see that the `measured` topic is published".into());
+        }
+        let motion = self.bound(&state, motion)?;
         state.told = Some(motion.clone());
         state.order = Order::Move { motion, until: clock::now() + lease };
         (state.is_new, state.moves) = (true, true);
@@ -213,6 +256,14 @@ impl Output {
                 Err(format!("{count} of the route's `subscribers = {least}` {why}").into())
             }
         }
+    }
+}
+
+/// What was told, without what would go on: velocities and efforts.
+fn at_rest(told: &Motion) -> Option<Motion> {
+    match told {
+        Motion::Joints(joints) => Joints::new(joints.position()).ok().map(Motion::Joints),
+        motion => Some(motion.clone()),
     }
 }
 
@@ -260,52 +311,4 @@ device! {
 }
 
 #[cfg(test)]
-mod tests {
-    use taut::TwistLimits;
-
-    use super::*;
-    use crate::motion::{Format, Type};
-
-    /// A topic with so many subscribers.
-    struct Topic(Arc<AtomicUsize>);
-
-    impl Publish for Topic {
-        fn publish(&self, _: &[u8]) -> Result<(), String> {
-            Ok(())
-        }
-
-        fn subscribers(&self) -> Arc<AtomicUsize> {
-            Arc::clone(&self.0)
-        }
-    }
-
-    #[test]
-    fn nothing_moves_when_fewer_subscribe_than_the_route_says() {
-        let format = Format {
-            kind: Type::Twist,
-            joints: Vec::new(),
-            frame: String::new(),
-            velocity: true,
-            time_from_start: Duration::ZERO,
-        };
-        let limits = MotionLimits::Twist(TwistLimits::new());
-        let moving = Moving { format, limits, on_stop: OnStop::Zero, measured: None, subscribers: 2 };
-        let count = Arc::new(AtomicUsize::new(2));
-        let output = Output::start(moving, Box::new(Topic(Arc::clone(&count)))).unwrap();
-        let apply = || output.apply(&Twist::default(), Duration::from_secs(1));
-        assert!(RobotDevice::<Twist>::enable(&output).is_ok() && apply().is_ok());
-        // The controller ends, and whoever records goes on.
-        count.store(1, Ordering::Release);
-        let why = apply().unwrap_err().to_string();
-        assert!(why.contains("1 of the route's `subscribers = 2`"), "{why}");
-        assert!(RobotDevice::<Twist>::enable(&output).is_err());
-    }
-
-    #[test]
-    fn no_velocity_leads_out_of_a_joints_range() {
-        let range = JointRange { least: -1.0, largest: 1.0 };
-        let joints = Joints::new(&[0.0; 4]).unwrap().with_velocity(&[0.5, -0.5, -0.5, 0.5]).unwrap();
-        let bound = within(joints, &[1.0, 1.1, -1.0, 0.0], &[range; 4]).unwrap();
-        assert_eq!(bound.velocity(), [0.0, -0.5, 0.0, 0.5]);
-    }
-}
+mod tests;

@@ -137,10 +137,7 @@ impl End {
         let (kind, topic) = (&self.kind, self.topic.replace('/', "%"));
         if let Some(outlet) = &self.outlet {
             let key = format!("{domain}/{}/{kind}/{hash}", self.topic.trim_start_matches('/'));
-            // What is kept whole waits for a slow peer; of the rest the next one matters more.
-            let waits = self.qos.reliable == Some(true) && self.qos.depth > 1;
-            let congestion = if waits { CongestionControl::Block } else { CongestionControl::Drop };
-            let publisher = session.declare_publisher(key).congestion_control(congestion);
+            let publisher = session.declare_publisher(key).congestion_control(congestion(self.qos));
             let publisher = publisher.priority(Priority::RealTime).express(true).wait().map_err(failed)?;
             let mut gid = zid.to_le_bytes();
             gid.iter_mut().zip(entity.to_le_bytes()).for_each(|(byte, own)| *byte ^= own);
@@ -173,6 +170,12 @@ impl End {
             peer.hash
         ))
     }
+}
+
+/// What is kept whole waits for a slow peer; of the rest the next one matters more, and a stop waits for nobody.
+fn congestion(qos: Qos) -> CongestionControl {
+    let waits = qos.reliable == Some(true) && qos.depth > 1 && !qos.moves;
+    if waits { CongestionControl::Block } else { CongestionControl::Drop }
 }
 
 fn fits(expected: &str, found: &str) -> bool {
@@ -417,6 +420,13 @@ mod tests {
         let bytes = name.to_le_bytes();
         assert_eq!((&bytes[..4], &bytes[12..]), (&[0; 4][..], &[0; 4][..]));
         assert_ne!(least_name(), least_name());
+    }
+
+    #[test]
+    fn what_moves_the_robot_waits_for_no_slow_subscriber_however_deep_it_is_kept() {
+        let kept = |moves| Qos { reliable: Some(true), transient_local: false, depth: 10, moves };
+        assert_eq!(congestion(kept(false)), CongestionControl::Block);
+        assert_eq!(congestion(kept(true)), CongestionControl::Drop);
     }
 
     #[test]

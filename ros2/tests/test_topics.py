@@ -1,12 +1,16 @@
 """Topics between two domains over a session, by DDS and by zenoh."""
+import fcntl
 import glob
 import json
 import os
 import pathlib
 import signal
+import subprocess
+import termios
 import time
 
 import pytest
+from conftest import PROGRAM
 from messages import JointState, Twist, TwistStamped, Vector3, stamped
 
 NAMES = [f"joint{number}" for number in range(7)]
@@ -181,6 +185,60 @@ def test_a_message_that_is_refused_stops_the_base_and_says_why(ros, bridges):
         pass
     # Whoever goes on driving moves nothing.
     comes_to_rest(told, drive)
+
+
+def test_what_is_refused_for_another_reason_is_told_too(ros, bridges):
+    _, operator, _, drive = moving(ros, bridges)
+    for wrong, why in ({"speed": float("nan")}, "not finite"), ({"frame": "tool"}, "its frame"):
+        drive(**wrong)
+        assert why in operator.until("refused")["why"]
+
+
+@pytest.mark.parametrize("ros", ["dds"], indirect=True)
+def test_a_bridge_whose_output_nobody_reads_ends_when_it_is_told_to(ros, bridges):
+    robot, _ = bridges(BASE)
+    robot.kill()
+    pipe = subprocess.PIPE
+    unread = subprocess.Popen(["env", "--default-signal", PROGRAM, "--json", robot.file], stdin=pipe, stdout=pipe)
+    try:
+        assert b"listening" in unread.stdout.readline()
+        # Each has an answer; all of them are longer than a pipe holds.
+        unread.stdin.write(b"nonsense\n" * 5000)
+        unread.stdin.flush()
+        waiting = lambda: int.from_bytes(fcntl.ioctl(unread.stdout, termios.FIONREAD, bytes(4)), "little")  # noqa: E731
+        until("the pipe is full", lambda: waiting() > 60_000)
+        unread.send_signal(signal.SIGTERM)
+        assert unread.wait(20) == 0
+    finally:
+        unread.kill()
+
+
+@pytest.mark.parametrize("ros", ["dds"], indirect=True)
+def test_a_line_that_is_no_text_ends_no_commands(ros, bridges):
+    robot, _, told, _ = moving(ros, bridges)
+    robot.process.stdin.buffer.write(b"\xe9\nstop\n")
+    robot.process.stdin.flush()
+    while robot.until("stopped")["cause"] != "local_emergency":
+        pass
+    comes_to_rest(told)
+
+
+@pytest.mark.parametrize("ros", ["dds"], indirect=True)
+def test_a_subscriber_of_another_type_is_no_controller(ros, bridges):
+    robot, operator = bridges(BASE)
+    _other = ros.reader(1, "/cmd_vel", JointState)
+    assert "a subscriber" in robot.until("wrong topic")["why"]
+
+    def is_refused():
+        for end, line in (robot, "reset"), (operator, "reset"), (operator, "resume"):
+            end.tell(line)
+        time.sleep(0.05)
+        while not robot.lines.empty():
+            robot.said.append(json.loads(robot.lines.get()))
+        return any("with its type" in str(line) for line in robot.said)
+
+    until("nobody hears", is_refused)
+    assert not any(line["event"] == "moving" for line in robot.said)
 
 
 def test_a_publisher_of_another_type_is_told_and_stops(ros, bridges):

@@ -141,8 +141,18 @@ impl Channel {
         self
     }
 
+    /// As far as this end says: what is lost is repeated, and holds up what comes behind it.
+    pub(crate) fn is_in_order(&self) -> bool {
+        let by_kind = matches!(self.kind, ChannelKind::Command | ChannelKind::Bulk);
+        self.delivery.map_or(by_kind, |delivery| delivery == Delivery::Reliable)
+    }
+
     pub(crate) fn declared(&self, schema: &Schema, direction: Direction) -> taut_session::Channel {
-        let channel = taut_session::Channel::new(&*self.name, direction, self.kind, schema.declared());
+        self.of(schema.declared(), direction)
+    }
+
+    pub(crate) fn of(&self, schema: taut_session::Schema, direction: Direction) -> taut_session::Channel {
+        let channel = taut_session::Channel::new(&*self.name, direction, self.kind, schema);
         let channel = channel.largest(Bytes::new(self.largest as u64)).sampler(self.sampling.ours());
         let channel = channel.repair(self.repair.ours()).playout(self.playout.ours());
         let channel = match self.delivery {

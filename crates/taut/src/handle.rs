@@ -59,8 +59,8 @@ impl Sender<Vec<u8>> {
     }
 }
 
-/// Receives messages of a channel. Made first, then given to a builder by `receives`. 256 messages wait; then the oldest makes way,
-/// which is [counted](Self::missed).
+/// Receives messages of a channel. Made first, then given to a builder by `receives`. 256 messages wait, and of what is repeated in
+/// order 1024 while they are short; then the oldest makes way, which is [counted](Self::missed).
 pub struct Receiver<M> {
     pub(crate) port: Arc<Port>,
     message: PhantomData<fn() -> M>,

@@ -1,5 +1,6 @@
 //! One end of a channel, between the user's handle and the session.
 
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -13,6 +14,10 @@ use crate::queue::Queue;
 
 /// Messages or events that wait for their reader at most.
 pub(crate) const WAITING: usize = 256;
+/// Of what comes in order: a message that is late holds up all behind it, 512 at most, and then the session gives them on at once.
+const WAITING_IN_ORDER: usize = 1_024;
+/// But of those beyond the first 256 no more bytes than so many of the longest: twice what the session holds up.
+const WAITING_LARGEST: usize = 16;
 
 /// Hands a payload to the session; false when it does not keep up.
 pub(crate) type Outlet = Box<dyn Fn(Vec<u8>) -> bool + Send + Sync>;
@@ -81,6 +86,17 @@ impl Port {
         Motion::parse(schema, payload).ok().filter(Motion::is_finite)
     }
 
+    /// No more may wait for the reader.
+    fn is_full(&self, waiting: &VecDeque<Vec<u8>>) -> bool {
+        if waiting.len() < WAITING {
+            return false;
+        }
+        let bytes = || waiting.iter().map(Vec::len).sum::<usize>();
+        !self.channel.is_in_order()
+            || waiting.len() >= WAITING_IN_ORDER
+            || bytes() > WAITING_LARGEST * self.channel.largest
+    }
+
     fn set(&self, state: State) {
         let mut known = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if !matches!(*known, State::Ended) {
@@ -137,7 +153,8 @@ impl Ports {
         match event {
             ChannelEvent::Opened { channel } => self.get(channel.0)?.set(State::Open),
             ChannelEvent::Received { channel, payload, .. } => {
-                self.get(channel.0)?.came.push(payload.clone())
+                let port = self.get(channel.0)?;
+                port.came.push_unless(payload.clone(), |waiting| port.is_full(waiting));
             }
             ChannelEvent::Refused { channel, why } => {
                 let why = why.to_string();
@@ -161,5 +178,40 @@ impl Ports {
             port.set(State::Ended);
             port.came.end();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use taut_session::ChannelId;
+
+    use super::*;
+
+    /// How many of so many messages, which the session gives on at once, are there when their reader comes.
+    fn waiting(channel: Channel, count: usize, bytes: usize) -> usize {
+        let port = Port::new(channel, <Vec<u8> as Message>::SCHEMA, false);
+        let ports = Ports(vec![Some(Arc::clone(&port))]);
+        for sequence in 0..count as u64 {
+            let (channel, payload) = (ChannelId(0), vec![0; bytes]);
+            ports.notice(&ChannelEvent::Received { channel, sequence, age: None, payload }, &[]);
+        }
+        let mut taken = 0;
+        while port.came.try_pop().is_ok() {
+            taken += 1;
+        }
+        assert_eq!(port.came.dropped(), (count - taken) as u64);
+        taken
+    }
+
+    #[test]
+    fn as_many_in_order_wait_as_one_that_was_late_held_up_and_no_more_bytes_than_that() {
+        assert_eq!(waiting(Channel::command("jobs"), 600, 100), 600);
+        assert_eq!(
+            waiting(Channel::telemetry("heat").delivery(taut_session::Delivery::Reliable), 600, 100),
+            600
+        );
+        assert_eq!(waiting(Channel::command("jobs"), 2_000, 100), WAITING_IN_ORDER);
+        assert_eq!(waiting(Channel::command("jobs").largest(100), 600, 100), WAITING);
+        assert_eq!(waiting(Channel::telemetry("heat"), 600, 100), WAITING);
     }
 }

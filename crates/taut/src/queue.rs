@@ -37,8 +37,13 @@ impl<T> Queue<T> {
 
     /// A full queue loses its oldest.
     pub(crate) fn push(&self, item: T) {
+        self.push_unless(item, |items| items.len() >= self.capacity);
+    }
+
+    /// Loses its oldest where it is full by this.
+    pub(crate) fn push_unless(&self, item: T, is_full: impl FnOnce(&VecDeque<T>) -> bool) {
         let mut inner = self.lock();
-        if inner.items.len() >= self.capacity {
+        if is_full(&inner.items) {
             inner.items.pop_front();
             inner.dropped += 1;
         }

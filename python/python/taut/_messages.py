@@ -260,7 +260,8 @@ class Sender(_Channel):
 
 
 class Receiver(_Channel, _Stream):
-    """The end of a channel that receives: iterate asynchronously, :meth:`recv` or :meth:`poll`. 256 messages wait."""
+    """The end of a channel that receives: iterate asynchronously, :meth:`recv` or :meth:`poll`. 256 messages wait, and of
+    what comes in order 1024 short ones."""
 
     _end = _taut.Receiver
 
@@ -286,5 +287,5 @@ class Receiver(_Channel, _Stream):
             return None
         try:
             return self._codec._read(payload)
-        except (ValueError, TypeError, RecursionError) as why:
+        except (ValueError, TypeError, OverflowError, RecursionError) as why:
             raise _taut.MessageError(f"what came over `{self.name}` is none of its messages: {why}") from why

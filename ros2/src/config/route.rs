@@ -122,6 +122,8 @@ pub(crate) struct Qos {
     pub(crate) reliable: Option<bool>,
     pub(crate) transient_local: bool,
     pub(crate) depth: u16,
+    /// The robot moves by it: a subscriber that is slow holds no stop up.
+    pub(crate) moves: bool,
 }
 
 /// A topic that passes one way.
@@ -229,7 +231,8 @@ impl RouteSpec {
         if depth == 0 {
             return Err("`qos.depth` is 1 at least".into());
         }
-        let qos = Qos { reliable, transient_local: self.qos.durability == Durability::TransientLocal, depth };
+        let transient_local = self.qos.durability == Durability::TransientLocal;
+        let qos = Qos { reliable, transient_local, depth, moves: self.moves };
         let direction = self.direction;
         let alone = self.alone.unwrap_or(largest > LARGE);
         let is_live = self.live.unwrap_or(!alone && !self.moves && LIVE.contains(&&*ros_type));
@@ -360,12 +363,22 @@ impl RouteSpec {
         let limits = MotionLimits::read(kind, velocity, &joints, limits).map_err(of_limits)?;
         let time_from_start = self.time_from_start.unwrap_or_default();
         let frame = self.frame.unwrap_or_default();
-        let format = Format { kind, joints, frame, velocity, time_from_start };
+        let is_trajectory = kind == Type::JointTrajectory;
+        let stamps = !is_trajectory || self.stamp == Stamp::Rewrite;
+        if is_trajectory && stamps && time_from_start.is_zero() {
+            return Err("with `stamp = \"rewrite\"` a trajectory that ends when it begins is over when it arrives: set `time_from_start`".into());
+        }
+        let format = Format { kind, joints, frame, velocity, time_from_start, stamps };
         Ok(Some(Moving { format, limits, on_stop, measured: self.measured, subscribers }))
     }
 }
 
 impl Route {
+    /// The same topic the other way: what one publishes, the other one takes for a peer's message.
+    pub(super) fn comes_back_by(&self, other: &Self) -> bool {
+        self.topic == other.topic && self.direction != other.direction
+    }
+
     /// Whether the robot moves by this topic: what it is told, or where it measures itself.
     pub(crate) fn moves_by(&self, topic: &str) -> bool {
         let measures = |moving: &Moving| moving.measured.as_deref() == Some(topic);

@@ -171,3 +171,28 @@ fn one_subscribes_at_least_and_more_where_the_route_says_so() {
         "[[route]]\ntopic = \"/a\"\ntype = \"sensor_msgs/msg/JointState\"\ndirection = \"to_operator\"\n";
     assert!(wrong(&format!("{END}{joints}subscribers = 2\n")).contains("`moves = true`"));
 }
+
+#[test]
+fn no_topic_passes_both_ways_and_one_route_alone_moves_the_robot_by_it() {
+    let back = "[[route]]\ntopic = \"/servo\"\ntype = \"trajectory_msgs/msg/JointTrajectory\"\ndirection = \"to_operator\"\n";
+    for name in ["", "name = \"told\"\n"] {
+        let why = wrong(&format!("{END}{ARM}{back}{name}"));
+        assert!(why.contains("come back for ever") && why.contains(".toml:17:"), "{why}");
+    }
+    let again =
+        ARM.replace("moves = true", "moves = true\nname = \"again\"").replace("limits.servo", "limits.again");
+    let why = wrong(&format!("{END}{ARM}{again}"));
+    assert!(why.contains("another one moves"), "{why}");
+}
+
+#[test]
+fn a_trajectory_begins_when_it_arrives_or_says_when_it_ends() {
+    let stamps = |said: &str| {
+        let arm = ARM.replace("moves = true", &format!("moves = true\n{said}"));
+        parse(&format!("{END}{arm}"))
+            .map(|config| config.routes[0].moving.as_ref().map(|moving| moving.format.stamps))
+    };
+    assert_eq!(stamps(""), Ok(Some(false)));
+    assert!(stamps("stamp = \"rewrite\"").unwrap_err().contains("`time_from_start`"));
+    assert_eq!(stamps("stamp = \"rewrite\"\ntime_from_start = \"50ms\""), Ok(Some(true)));
+}

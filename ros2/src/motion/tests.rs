@@ -3,7 +3,14 @@ use super::*;
 fn format(kind: Type, velocity: bool) -> Format {
     let joints = if kind.has_joints() { vec!["shoulder".to_owned(), "elbow".to_owned()] } else { Vec::new() };
     let frame = if kind.has_joints() { String::new() } else { "base".to_owned() };
-    Format { kind, joints, frame, velocity, time_from_start: Duration::from_millis(20) }
+    Format {
+        kind,
+        joints,
+        frame,
+        velocity,
+        time_from_start: Duration::from_millis(20),
+        stamps: kind != Type::JointTrajectory,
+    }
 }
 
 fn joints(position: [f32; 2]) -> Joints {
@@ -108,4 +115,15 @@ fn only_velocities_have_a_rest() {
     );
     assert_eq!(format(Type::PoseStamped, false).rest(), None);
     assert_eq!(format(Type::JointTrajectory, false).rest(), None);
+}
+
+/// `joint_trajectory_controller` takes none that ended before it came.
+#[test]
+fn a_trajectory_begins_at_once_unless_it_is_stamped_and_other_messages_say_when_they_were_made() {
+    let stamp = |format: Format, motion: Motion| format.write(&motion, Duration::new(5, 6))[4..12].to_vec();
+    let trajectory = format(Type::JointTrajectory, false);
+    let made = [5, 0, 0, 0, 6, 0, 0, 0];
+    assert_eq!(stamp(trajectory.clone(), joints([1.0, 2.0]).into()), [0; 8]);
+    assert_eq!(stamp(Format { stamps: true, ..trajectory }, joints([1.0, 2.0]).into()), made);
+    assert_eq!(stamp(format(Type::JointState, false), joints([1.0, 2.0]).into()), made);
 }

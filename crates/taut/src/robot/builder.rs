@@ -61,7 +61,7 @@ struct Limited {
 
 enum Declared {
     Port(Arc<Port>),
-    Motion(Limited, Schema),
+    Motion(Limited, Box<crate::Channel>, Schema),
 }
 
 /// What a device of a channel is moved by, and what its numbers mean.
@@ -213,15 +213,28 @@ impl RobotBuilder {
     /// The same with a text that says what the numbers mean, such as the names of joints in their order. The operator's sender has a
     /// [`Schema`](crate::Schema) with the same definition; where the texts differ, the channel stays closed.
     pub fn motion_defined<M: Motion>(
-        mut self,
+        self,
         channel: impl Into<String>,
         definition: impl Into<String>,
         limits: M::Limits,
         device: impl RobotDevice<M>,
     ) -> Self {
+        self.motion_over(crate::Channel::motion(channel), definition, limits, device)
+    }
+
+    /// The same over this [channel of motion](crate::Channel::motion): of deadlines, rates and sizes the stricter of both ends counts.
+    pub fn motion_over<M: Motion>(
+        mut self,
+        channel: crate::Channel,
+        definition: impl Into<String>,
+        limits: M::Limits,
+        device: impl RobotDevice<M>,
+    ) -> Self {
         let schema = motion::Schema::from_name(M::SCHEMA.name()).expect("every motion has one");
-        let limited = Limited { name: channel.into(), held: limits.checked(), device: Typed::new(device) };
-        self.channels.push(Declared::Motion(limited, Schema { schema, definition: definition.into() }));
+        let name = channel.name.clone();
+        let limited = Limited { name, held: limits.checked(), device: Typed::new(device) };
+        let schema = Schema { schema, definition: definition.into() };
+        self.channels.push(Declared::Motion(limited, Box::new(channel), schema));
         self
     }
 
@@ -265,9 +278,16 @@ impl RobotBuilder {
                     channels.push(port.declared(Direction::ToOperator));
                     ports.0.push(Some(port));
                 }
-                Declared::Motion(limited, schema) => {
+                Declared::Motion(limited, channel, schema) => {
+                    if channel.kind != ChannelKind::Motion {
+                        let why = format!(
+                            "what moves goes over a channel of motion, and `{}` is none",
+                            channel.name
+                        );
+                        return Err(Error::invalid("channel", why));
+                    }
                     let (held, mut part) = limited.checked()?;
-                    let channel = schema.channel(&part.name);
+                    let channel = schema.channel(&channel);
                     channels.push(channel.clone());
                     let declared = session.motion(channel, held.limits);
                     session = declared.map_err(|error| Error::invalid("channel", error))?;
@@ -312,11 +332,10 @@ impl RobotBuilder {
 }
 
 impl Schema {
-    /// A channel of motion of this name.
-    fn channel(&self, name: &str) -> Channel {
+    fn channel(&self, channel: &crate::Channel) -> Channel {
         let schema =
             taut_session::Schema::new(self.schema.name(), Encoding::Taut).definition(&*self.definition);
-        Channel::new(name, Direction::ToRobot, ChannelKind::Motion, schema)
+        channel.of(schema, Direction::ToRobot)
     }
 }
 
@@ -341,5 +360,41 @@ impl Limited {
 impl std::fmt::Debug for RobotBuilder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("RobotBuilder").field("common", &self.common).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Failure, Identity, Joints, StopCause};
+
+    struct Arm;
+
+    impl RobotDevice<Joints> for Arm {
+        fn apply(&self, _: &Joints, _: Duration) -> Result<(), Failure> {
+            Ok(())
+        }
+        fn measure(&self) -> Option<Joints> {
+            None
+        }
+        fn stop(&self, _: StopCause) {}
+    }
+
+    fn over(channel: crate::Channel) -> Result<Channel, Error> {
+        let identity = Identity::generate();
+        let trusted = identity.fingerprint();
+        let builder = RobotBuilder::new().identity(identity).trust(trusted).transport("udp");
+        let limits = vec![crate::JointLimits::new().position(-1.0, 1.0).velocity(1.0).effort(1.0)];
+        builder.motion_over(channel, "elbow", limits, Arm).parts().map(|mut parts| parts.channels.remove(0))
+    }
+
+    #[test]
+    fn what_moves_a_robot_goes_by_the_channel_that_the_robot_declares() {
+        let channel = crate::Channel::motion("arm").deadline(Duration::from_millis(80)).rate(100.0);
+        let (declared, by_itself) = (over(channel).unwrap(), over(crate::Channel::motion("arm")).unwrap());
+        let deadline = ours(Duration::from_millis(80));
+        assert_eq!(declared, by_itself.deadline(deadline).rate(100.0));
+        let why = over(crate::Channel::telemetry("arm")).unwrap_err().to_string();
+        assert!(why.contains("is none"), "{why}");
     }
 }

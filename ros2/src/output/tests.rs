@@ -1,0 +1,155 @@
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use taut::TwistLimits;
+
+use super::*;
+use crate::motion::{Format, Type};
+
+/// A topic with so many subscribers, which refuses so many messages and tells of the others.
+struct Topic {
+    subscribers: Arc<AtomicUsize>,
+    refuses: AtomicUsize,
+    taken: Sender<Vec<u8>>,
+}
+
+impl Publish for Topic {
+    fn publish(&self, message: &[u8]) -> Result<(), String> {
+        let refuses = self.refuses.load(Ordering::Acquire);
+        if refuses > 0 {
+            self.refuses.store(refuses - 1, Ordering::Release);
+            return Err("its window is full".into());
+        }
+        self.taken.send(message.to_vec()).map_err(|error| error.to_string())
+    }
+
+    fn subscribers(&self) -> Arc<AtomicUsize> {
+        Arc::clone(&self.subscribers)
+    }
+}
+
+/// A robot, its topic, and why stops could not be told.
+struct Robot {
+    output: Output,
+    subscribers: Arc<AtomicUsize>,
+    taken: Receiver<Vec<u8>>,
+    untold: Receiver<String>,
+}
+
+/// Longer than anything takes here.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+impl Robot {
+    fn start(moving: Moving, refuses: usize) -> Self {
+        let ((sender, taken), (tell, untold)) = (channel(), channel());
+        let subscribers = Arc::new(AtomicUsize::new(moving.subscribers));
+        let topic = Topic { subscribers: Arc::clone(&subscribers), refuses: refuses.into(), taken: sender };
+        let told = move |why| drop(tell.send(why));
+        let output = Output::start(moving, Box::new(topic), Box::new(told)).unwrap();
+        Self { output, subscribers, taken, untold }
+    }
+
+    fn told(&self) -> Motion {
+        self.output.moving.format.read(&self.taken.recv_timeout(PATIENCE).unwrap()).unwrap()
+    }
+
+    /// What the elbow is told: where to be, how fast, how hard.
+    fn elbow(&self) -> [Vec<f32>; 3] {
+        let joints = Joints::try_from(self.told()).unwrap();
+        [joints.position(), joints.velocity(), joints.effort()].map(<[f32]>::to_vec)
+    }
+}
+
+fn base(subscribers: usize) -> Moving {
+    let format = Format {
+        kind: Type::Twist,
+        joints: Vec::new(),
+        frame: String::new(),
+        velocity: true,
+        time_from_start: Duration::ZERO,
+        stamps: false,
+    };
+    let limits = MotionLimits::Twist(TwistLimits::new());
+    Moving { format, limits, on_stop: OnStop::Zero, measured: None, subscribers }
+}
+
+const RANGE: JointRange = JointRange { least: -1.0, largest: 1.0 };
+
+fn arm(kind: Type, velocity: bool) -> Moving {
+    let base = base(1);
+    let format = Format { kind, joints: vec!["elbow".to_owned()], velocity, ..base.format };
+    let limits = MotionLimits::Joints { limits: Vec::new(), ranges: vec![RANGE] };
+    let on_stop = if velocity { OnStop::Zero } else { OnStop::Hold };
+    Moving { format, limits, on_stop, ..base }
+}
+
+fn at(position: f32) -> Motion {
+    Joints::new(&[position]).unwrap().into()
+}
+
+#[test]
+fn nothing_moves_when_fewer_subscribe_than_the_route_says() {
+    let robot = Robot::start(base(2), 0);
+    let apply = || robot.output.apply(&Twist::default(), Duration::from_secs(1));
+    assert!(RobotDevice::<Twist>::enable(&robot.output).is_ok() && apply().is_ok());
+    // The controller ends, and whoever records goes on.
+    robot.subscribers.store(1, Ordering::Release);
+    let why = apply().unwrap_err().to_string();
+    assert!(why.contains("1 of the route's `subscribers = 2`"), "{why}");
+    assert!(RobotDevice::<Twist>::enable(&robot.output).is_err());
+}
+
+#[test]
+fn no_velocity_leads_out_of_a_joints_range() {
+    let joints = Joints::new(&[0.0; 4]).unwrap().with_velocity(&[0.5, -0.5, -0.5, 0.5]).unwrap();
+    let bound = within(joints, &[1.0, 1.1, -1.0, 0.0], &[RANGE; 4]).unwrap();
+    assert_eq!(bound.velocity(), [0.0, -0.5, 0.0, 0.5]);
+}
+
+/// Between commands, too: one may last for seconds.
+#[test]
+fn a_joint_that_arrives_at_the_end_of_its_range_or_is_measured_no_more_is_stopped_while_its_command_lasts() {
+    let robot = Robot::start(arm(Type::JointJog, true), 0);
+    let fast = Joints::new(&[0.0]).unwrap().with_velocity(&[0.5]).unwrap();
+    // On a busy machine what was measured may be old by then.
+    let drive = |place| loop {
+        robot.output.measured(at(place));
+        if robot.output.apply(&fast, PATIENCE * 10).is_ok() && robot.elbow()[1] == [0.5] {
+            break;
+        }
+    };
+    drive(0.0);
+    robot.output.measured(at(1.0));
+    assert_eq!(robot.elbow()[1], [0.0]);
+    drive(0.9);
+    // Nothing is measured from here on.
+    assert_eq!(robot.elbow()[1], [0.0]);
+    assert!(robot.output.apply(&fast, PATIENCE).is_err());
+}
+
+#[test]
+fn an_arm_that_measures_itself_no_more_is_held_without_the_velocity_and_effort_that_it_was_told() {
+    let robot = Robot::start(arm(Type::JointState, false), 0);
+    let moves = Joints::new(&[0.3]).unwrap().with_velocity(&[0.5]).unwrap().with_effort(&[2.0]).unwrap();
+    while robot.output.apply(&moves, PATIENCE).is_err() {
+        robot.output.measured(at(0.0));
+    }
+    assert_eq!(robot.elbow(), [vec![0.3], vec![0.5], vec![2.0]]);
+    robot.output.shared.lock().measured = None;
+    RobotDevice::<Joints>::stop(&robot.output, StopCause::Device);
+    assert_eq!(robot.elbow(), [vec![0.3], vec![], vec![]]);
+}
+
+#[test]
+fn a_stop_that_its_topic_does_not_take_goes_on_until_it_is_told_and_is_said_once() {
+    let robot = Robot::start(base(1), 6);
+    robot.output.apply(&Twist { linear: [0.5, 0.0, 0.0], ..Twist::default() }, PATIENCE).unwrap();
+    // The first of those that are not taken; the other five are stops.
+    while !robot.output.shared.failed.load(Ordering::Acquire) {
+        std::thread::yield_now();
+    }
+    RobotDevice::<Twist>::stop(&robot.output, StopCause::Device);
+    for _ in 0..STOPS {
+        assert_eq!(robot.told(), Twist::default().into());
+    }
+    assert_eq!(robot.untold.try_iter().collect::<Vec<_>>(), ["its window is full"]);
+}
