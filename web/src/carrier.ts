@@ -31,12 +31,29 @@ const LOOKS = 6;
 const OLD = 100;
 
 export async function connect(token: string, listener: Listener): Promise<void> {
-  const elsewhere: Elsewhere | null = await fetch("/elsewhere").then((answer) => answer.json()).catch(() => null);
+  const elsewhere = await ask();
+  if (elsewhere === undefined) return listener.close();
   if (!elsewhere) return socket(token, listener, null);
   const { host } = new URL(elsewhere.url);
   const way = await reach(elsewhere, token).catch(() => null);
   if (!way) return socket(token, listener, `WebTransport to ${host} does not get through: this page speaks with the gateway by a WebSocket`);
   return streams(way, listener, `this page speaks with ${host} by WebTransport`);
+}
+
+/**
+ * Where else the gateway may be spoken with; `undefined`: it does not answer. No WebSocket is opened to one that does not: after some that failed a browser
+ * holds up the next ones, for up to 5 s (Chromium) and a minute (Firefox), also once the gateway is back. It holds up no requests.
+ */
+async function ask(): Promise<Elsewhere | null | undefined> {
+  const patience = new AbortController();
+  const late = setTimeout(() => patience.abort(), PATIENCE);
+  try {
+    return await (await fetch("/elsewhere", { signal: patience.signal })).json();
+  } catch {
+    return undefined;
+  } finally {
+    clearTimeout(late);
+  }
 }
 
 function webSocket(path: string, token: string): WebSocket {
@@ -118,24 +135,54 @@ async function streams({ transport, control }: Way, listener: Listener, what: st
   listener.close();
 }
 
+/** `over`: the stop is acknowledged, whatever way it went: it is not said here any more. */
+export interface Aside {
+  send(stop: Uint8Array): void;
+  over(): void;
+}
+
 /**
  * Sends a stop by a WebSocket for that alone, where this page is from: a way that died without a word is noticed after seconds only, and one that is not there
  * yet takes as long. Of what the gateway tells there, that the robot has stopped is all that is news here.
  */
-export function aside(token: string, stopped: (message: Uint8Array) => void): (message: Uint8Array) => void {
+export function aside(token: string, stopped: (message: Uint8Array) => void): Aside {
+  /** The newest that nobody has acknowledged. */
+  let stop: Uint8Array | null = null;
   let other: WebSocket | null = null;
-  return (message) => {
-    if (other && other.readyState < WebSocket.CLOSING) return;
+  let [hasFailed, isAsking] = [false, false];
+  const open = (): void => {
     const socket = (other = webSocket("/stop", token));
-    const over = setTimeout(() => socket.close(), PATIENCE);
-    socket.onopen = () => socket.send(message as Uint8Array<ArrayBuffer>);
-    socket.onclose = () => clearTimeout(over);
+    const late = setTimeout(() => socket.close(), PATIENCE);
+    hasFailed = true;
+    socket.onopen = () => {
+      hasFailed = false;
+      if (stop) socket.send(stop as Uint8Array<ArrayBuffer>);
+    };
+    socket.onclose = () => clearTimeout(late);
     socket.onmessage = ({ data }) => {
       const bytes = new Uint8Array(data as ArrayBuffer);
       if (!isStopped(bytes)) return;
       stopped(bytes);
       socket.close();
     };
+  };
+  return {
+    send(message) {
+      stop = message;
+      if (isAsking || (other && other.readyState < WebSocket.CLOSING)) return;
+      // The first at once; after one that failed, when the gateway answers.
+      if (!hasFailed) return open();
+      isAsking = true;
+      void ask().then((answer) => {
+        isAsking = false;
+        if (stop && answer !== undefined) open();
+      });
+    },
+    over() {
+      stop = null;
+      hasFailed = false;
+      other?.close();
+    },
   };
 }
 

@@ -2,6 +2,8 @@
 
 /** Pongs that count: those of ten seconds. */
 const KEPT = 20;
+/** One may be held up, as the first ones are by a page that loads; of so many the shortest is the way's. */
+const SURE = 4;
 
 /**
  * What a pong says is older by the way here when it is read, never newer. So of several the latest offset is nearest, and a time that this page
@@ -26,6 +28,11 @@ export class GatewayClock {
   /** The shortest round trip since this way is there, ms: of a longer time than offsets, for pictures that fill the way would count as the way's own. */
   trip(): number {
     return this.shortest;
+  }
+
+  /** Is the round trip longer than `limit`, ms, each time? */
+  isBeyond(limit: number): boolean {
+    return this.offsets.length >= SURE && this.shortest > limit;
   }
 
   /** A time of this page by the gateway's clock, ms; long ago while that is not known. */

@@ -3,7 +3,7 @@
 import { aside, connect, type Carrier } from "./carrier";
 import { GatewayClock } from "./clock";
 import { Headset } from "./headset";
-import { gamepad, Hold, KEYS } from "./hold";
+import { Hold, KEYS } from "./hold";
 import { element } from "./page";
 import { Panels } from "./panels";
 import { Rumble, rumble } from "./rumble";
@@ -40,11 +40,13 @@ class Console {
   private carrier: Carrier | null = null;
   private inControl = false;
   /** Its person looks at another window, or nowhere. */
-  private away = false;
+  private away = !document.hasFocus();
   private stopPressedAt: number | null = null;
   private stopSaidAt = -Infinity;
   private beatAt = -Infinity;
   private drawnAt = 0;
+  /** What is held counts for so long, ms: of the gateway, and what the robot takes. */
+  private readonly leases = { input: Infinity, robot: Infinity };
   private readonly clock = new GatewayClock();
   private readonly hold = new Hold();
   private readonly rumble = new Rumble();
@@ -52,6 +54,7 @@ class Console {
   private readonly screen = new Screen(
     (message) => this.send(message),
     (age) => this.panels.pictureAge(age),
+    (what) => this.panels.say(what),
   );
 
   private readonly sound = new Sound((what) => this.panels.say(what));
@@ -147,6 +150,7 @@ class Console {
         this.clock.heard(pinged, view.getFloat64(9), now);
         // What is acknowledged is older by a round trip.
         this.send(wire.way(Math.min(255, Math.floor(this.clock.trip() / PICTURE))));
+        this.panels.far(this.isFar ? this.clock.trip() : null, this.lease);
         return this.panels.gateway(now - pinged);
       }
     }
@@ -154,7 +158,11 @@ class Console {
 
   private event(event: any, now: number): void {
     switch (event.event) {
+      case "connected":
+        this.leases.robot = event.max_age_ms ?? Infinity;
+        break;
       case "console":
+        this.leases.input = event.input_lease_ms;
         this.screen.expect(event.pictures.length > 0);
         this.sound.expect(event.sound);
         this.offers(event.offers);
@@ -169,6 +177,7 @@ class Console {
       case "emergency_stopped":
         this.panels.acknowledged(this.stopPressedAt === null ? event.after_ms : now - this.stopPressedAt);
         this.stopPressedAt = null;
+        this.stopAside.over();
         break;
     }
     this.panels.event(event, now);
@@ -184,21 +193,30 @@ class Console {
     const share = this.rumble.next(now);
     if (this.hold.isLed && this.headset.isLate(now, UNSEEN)) this.release();
     if ((document.visibilityState !== "visible" && !this.headset.isWatched) || !this.inControl) return;
-    const pad = gamepad(navigator.getGamepads?.() ?? []);
-    if (this.hold.readGamepad(pad) === "lost") {
-      this.panels.say("the gamepad is gone: let go");
+    const happened = this.hold.readGamepads(navigator.getGamepads?.() ?? [], now);
+    if (happened) {
+      this.panels.say(happened === "lost" ? "the gamepad is gone: let go" : "the gamepad has said nothing for 5 s: let go");
       this.release();
     }
-    for (const felt of [pad, this.headset.pad]) if (felt && share !== null) rumble(felt, share);
+    for (const felt of [this.hold.gamepad, this.headset.pad]) if (felt && share !== null) rumble(felt, share);
     this.say();
   }
 
-  /** What is held, unless nobody sees what that does. */
+  private get lease(): number {
+    return Math.min(this.leases.input, this.leases.robot);
+  }
+
+  /** Is what this page says over before the next of it is there? For the gateway it is older by the way there and back, lest it be taken for newer than it is. */
+  private get isFar(): boolean {
+    return this.clock.isBeyond(this.lease - HEARTBEAT);
+  }
+
+  /** What is held, unless nobody sees what that does, or it would not count. */
   private say(): void {
     if (!this.inControl) return;
     const isStale = this.screen.isStale(STALE);
     this.panels.stale(isStale);
-    if (isStale || (this.away && !this.headset.isWatched)) this.hold.release();
+    if (isStale || this.isFar || (this.away && !this.headset.isWatched)) this.hold.release();
     // Whoever wears a headset sees what its hands do; keys and gamepad may be somebody else's.
     else if (this.away) this.hold.releaseHere();
     const rate = this.hold.rate();
@@ -236,7 +254,7 @@ class Console {
     const stop = wire.button(wire.Button.stop, this.clock.there(this.stopSaidAt));
     const sent = this.send(stop);
     const isSlow = this.stopPressedAt !== null && this.stopSaidAt - this.stopPressedAt >= STOP_ASIDE;
-    if (!sent || isSlow) this.stopAside(stop);
+    if (!sent || isSlow) this.stopAside.send(stop);
     this.panels.stopPressed(sent);
   }
 
@@ -329,13 +347,13 @@ class Console {
 
   private keyUp(event: KeyboardEvent): void {
     // A browser that clicks what has the focus does it now, and Firefox opens its menu.
-    if (event.code === "Space" || event.key === "Alt") event.preventDefault();
+    if (isStop(event) || event.key === "Alt") event.preventDefault();
     if (isModified(event)) return this.release();
     this.letGo(event.code);
   }
 
   private keyDown(event: KeyboardEvent): void {
-    if (event.code === "Space" || event.code === "Escape") {
+    if (isStop(event)) {
       event.preventDefault();
       if (!event.repeat) this.stop();
       return;
@@ -376,6 +394,11 @@ class Console {
  */
 function leadsElsewhere(key: string): boolean {
   return key.length === 1 || (/^F\d+$/.test(key) && key !== "F5" && key !== "F11");
+}
+
+/** By its place, or by what it types: a keyboard on the screen, or a program that presses keys for a person, may have no places. */
+function isStop({ code, key }: KeyboardEvent): boolean {
+  return code === "Space" || code === "Escape" || key === " " || key === "Escape";
 }
 
 function isModified(event: KeyboardEvent): boolean {

@@ -16,6 +16,8 @@ let decoder: VideoDecoder | null = null;
 let codec = "";
 /** The page draws the next picture, too. */
 let isWanted = false;
+/** It is being looked when the display takes pictures: one at a time, for while nobody sees the page the display takes none. */
+let isTimed = false;
 let needsKey = true;
 /** Frames that were given to the decoder, the newest last: what a frame may refer to. */
 const given: number[] = [];
@@ -63,11 +65,23 @@ function draw(channel: number, number: number, frame: VideoFrame | ImageBitmap, 
   else frame.close();
   isWanted = false;
   const drawn = performance.now();
-  requestAnimationFrame((next) => requestAnimationFrame((after) => phase.record(next - drawn, after - next)));
+  time(drawn);
   lastDecoded = number;
   if (at !== undefined && !Number.isNaN(at)) tell({ made: at, number });
   if (isOwed) tell({ send: taken(channel) });
   askFor(channel, held.length > 0);
+}
+
+/** How long after it was drawn the display takes a picture. */
+function time(drawn: number): void {
+  if (isTimed) return;
+  isTimed = true;
+  requestAnimationFrame((next) =>
+    requestAnimationFrame((after) => {
+      isTimed = false;
+      phase.record(next - drawn, after - next);
+    }),
+  );
 }
 
 /** What the decoder still has is never drawn. */

@@ -26,6 +26,8 @@ export const KEYS: Record<string, { place: number; sign: number }> = {
 const SCALE: Rate = [SPEED, SPEED, SPEED, TURN, TURN, TURN, GRIPPER];
 /** A stick that is let go does not rest quite in its middle. */
 const DEAD_ZONE = 0.15;
+/** So long, ms, a gamepad may say nothing while it moves the robot. No hand is still for long. */
+const SILENCE = 5000;
 
 /** What moves the robot while its enabling button is held. */
 class Enabled {
@@ -45,12 +47,34 @@ class Enabled {
   }
 }
 
+/** A gamepad. One whose radio or battery is gone stays as it was, until the operating system misses it. */
+class Stick extends Enabled {
+  /** When it said something last, as the browser says and by this page's clock, ms. */
+  private told: number | undefined;
+  private toldAt = 0;
+
+  constructor(public pad: Gamepad) {
+    super();
+  }
+
+  /** False: it moved the robot and has said nothing for too long, and is let go. */
+  readPad(pad: Gamepad, now: number): boolean {
+    this.pad = pad;
+    if (this.rate === null || pad.timestamp !== this.told) [this.told, this.toldAt] = [pad.timestamp, now];
+    const isSilent = this.told !== undefined && now - this.toldAt > SILENCE;
+    if (isSilent) this.release();
+    const isHeld = (pad.buttons[5]?.pressed ?? false) || (pad.buttons[4]?.pressed ?? false);
+    this.read(isHeld, () => ofPad(pad));
+    return !isSilent;
+  }
+}
+
 export class Hold {
   /** Keys and pads on the screen that are pressed, by their name. */
   private pressed = new Map<string, { place: number; sign: number }>();
-  private readonly stick = new Enabled();
-  /** Of two of one model their places tell which one it is. */
-  private gamepad: string | null = null;
+  private sticks: Stick[] = [];
+  /** Of these the one that moved the robot last, or else the first. */
+  private stick: Stick | null = null;
   /** Of a headset. */
   private readonly hand = new Enabled();
 
@@ -71,20 +95,27 @@ export class Hold {
   /** The same of what belongs to the page itself. */
   releaseHere(): void {
     this.pressed.clear();
-    this.stick.release();
+    for (const stick of this.sticks) stick.release();
   }
 
-  /** Reads the gamepad that there is. Gives what has happened to it. */
-  readGamepad(pad: Gamepad | null): "lost" | "found" | null {
-    const was = this.gamepad;
-    this.gamepad = pad && `${pad.index} ${pad.id}`;
-    if (was !== this.gamepad) this.release();
-    if (pad) {
-      const isHeld = (pad.buttons[5]?.pressed ?? false) || (pad.buttons[4]?.pressed ?? false);
-      this.stick.read(isHeld, () => ofPad(pad));
+  /** Reads the gamepads that there are. Of several that are held the first counts until it is let go. Gives what has happened to them. */
+  readGamepads(all: readonly (Gamepad | null)[], now: number): "lost" | "silent" | null {
+    const pads = all.filter((pad) => pad?.connected && pad.mapping === "standard") as Gamepad[];
+    const isLost = this.sticks.some(({ pad }) => !pads.some((other) => isSame(pad, other)));
+    if (isLost || pads.length !== this.sticks.length) {
+      this.release();
+      this.sticks = pads.map((pad) => new Stick(pad));
+      this.stick = this.sticks[0] ?? null;
     }
-    if (was !== null && this.gamepad === null) return "lost";
-    return was === null && this.gamepad !== null ? "found" : null;
+    const isSilent = this.sticks.filter((stick, place) => !stick.readPad(pads[place]!, now)).length > 0;
+    if (!this.stick?.rate) this.stick = this.sticks.find(({ rate }) => rate) ?? this.stick;
+    if (this.stick?.rate) for (const other of this.sticks) if (other !== this.stick) other.release();
+    return isLost ? "lost" : isSilent ? "silent" : null;
+  }
+
+  /** The one that counts. */
+  get gamepad(): Gamepad | null {
+    return this.stick?.pad ?? null;
   }
 
   /** Reads a headset's hand: does it hold, and how fast does it lead? */
@@ -98,16 +129,16 @@ export class Hold {
   }
 
   rate(): Rate | null {
-    if (this.pressed.size === 0) return this.stick.rate ?? this.hand.rate;
+    if (this.pressed.size === 0) return this.stick?.rate ?? this.hand.rate;
     const rate: Rate = [0, 0, 0, 0, 0, 0, 0];
     for (const { place, sign } of this.pressed.values()) rate[place]! += sign * SCALE[place]!;
     return rate;
   }
 }
 
-/** The one that counts. */
-export function gamepad(pads: readonly (Gamepad | null)[]): Gamepad | null {
-  return pads.find((pad) => pad?.connected && pad.mapping === "standard") ?? null;
+/** Of two of one model their places tell which one it is. */
+function isSame(one: Gamepad, other: Gamepad): boolean {
+  return one.index === other.index && one.id === other.id;
 }
 
 function ofPad(pad: Gamepad): Rate {

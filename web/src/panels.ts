@@ -26,7 +26,10 @@ export class Panels {
   private newest: { sample: Sample; at: number } | null = null;
   private shownAge: number | null = null;
   private gatewayTrip = 0;
-  private gatewayCounts = { pictures_dropped: 0, lapses: 0 };
+  private gatewayCounts = { pictures_dropped: 0, sound_dropped: 0, lapses: 0 };
+  private seat = "";
+  /** Why nothing can be held, where the way to the gateway is too long. */
+  private isFar = "";
   private said = new Map<string, string>();
   private stands = "NO LINK";
 
@@ -90,9 +93,16 @@ export class Panels {
       button.setAttribute("aria-pressed", String(button.dataset.name === name));
   }
 
+  /** The way to the gateway takes so long, ms there and back, that what is held is over before it counts; `null`: it does not. */
+  far(trip: number | null, lease: number): void {
+    this.isFar = trip === null ? "" : `; the gateway is ${trip.toFixed(0)} ms away, there and back, and what is held counts for ${lease.toFixed(0)} ms: nothing moves`;
+    this.write("seat", this.seat + this.isFar);
+  }
+
   lost(why: string): void {
     this.standing("NO LINK");
-    this.write("seat", why);
+    this.seat = why;
+    this.far(null, 0);
     this.buttons(false);
   }
 
@@ -129,7 +139,8 @@ export class Panels {
         const others = event.pages - 1;
         const beside = others > 0 ? `, ${others} other page${others > 1 ? "s" : ""}` : "";
         const text = event.in_control ? "in control" : event.free ? "nobody is in control" : "looks on: another page is in control";
-        this.write("seat", text + beside);
+        this.seat = text + beside;
+        this.write("seat", this.seat + this.isFar);
         element("control").hidden = event.in_control || !event.free;
         return this.buttons(event.in_control);
       }
@@ -162,7 +173,8 @@ export class Panels {
     this.write("trip", status.rtt.count > 0 ? `${trip} now, p99 ${ms(status.rtt.p99_ms)}` : "–");
     this.write("rate", `${recent.rate_hz.toFixed(0)}/s of ${status.allowed_hz.toFixed(0)}, ${(recent.throughput_bps / 1e6).toFixed(2)} Mbit/s`);
     this.write("delivered", `${status.delivered} of ${status.messages}, ${status.lost} lost, ${status.late} late`);
-    const causes = Object.entries({ ...status.dropped, "picture at gateway": this.gatewayCounts.pictures_dropped, "lapsed lease": this.gatewayCounts.lapses });
+    const { pictures_dropped: pictures, sound_dropped: sound, lapses } = this.gatewayCounts;
+    const causes = Object.entries({ ...status.dropped, "picture at gateway": pictures, "sound at gateway": sound, "lapsed lease": lapses });
     const dropped = causes.filter(([, count]) => Number(count) > 0).map(([cause, count]) => `${cause.replaceAll("_", " ")} ${count}`);
     this.write("dropped", dropped.join(", ") || "nothing");
     const paths = (event.choices?.paths ?? []).map((path: any) => `${path.path}: ${path.up ? "up" : "no answer"}`);

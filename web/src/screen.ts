@@ -15,13 +15,18 @@ export class Screen {
   constructor(
     private readonly send: (message: Uint8Array) => void,
     private readonly tellAge: (age: number) => void,
+    private readonly say: (what: string) => void,
   ) {}
 
   /** Are there pictures in this session? */
   expect(pictures: boolean): void {
     this.expected = pictures;
-    if (!pictures || this.worker || typeof VideoDecoder === "undefined") return;
+    if (!pictures || this.worker) return;
     document.getElementById("picture")!.hidden = false;
+    if (typeof VideoDecoder === "undefined") {
+      document.getElementById("stale")!.textContent = "This browser cannot show the pictures (it has no WebCodecs): nothing moves";
+      return;
+    }
     const canvas = (document.getElementById("screen") as HTMLCanvasElement).transferControlToOffscreen();
     this.worker = new Worker("/decoder.js");
     this.worker.onmessage = ({ data }: MessageEvent<FromDecoder>) => {
@@ -32,6 +37,7 @@ export class Screen {
       // For whoever measures beside this page.
       dispatchEvent(new CustomEvent("picture", { detail: data }));
     };
+    this.worker.onerror = ({ message }) => this.say(`what decodes the pictures has failed: ${message || "it could not be loaded"}`);
     this.worker.postMessage({ canvas } satisfies ToDecoder, [canvas]);
     this.want();
   }

@@ -4,12 +4,15 @@ import type { FromPlayer } from "./player";
 import { sound } from "./wire";
 
 const RATE = 48_000;
+/** Of one message, ms. */
+const FRAME = 10;
 /** So long an output for sound may take to begin, ms. */
 const PATIENCE = 2000;
 
 export class Sound {
   private readonly button = document.getElementById("sound") as HTMLButtonElement;
   private context: AudioContext | null = null;
+  private opening: Promise<AudioContext> | null = null;
   private player: AudioWorkletNode | null = null;
   /** When what was given to the player last was heard, by the page's clock, ms. */
   private heard = NaN;
@@ -47,17 +50,25 @@ export class Sound {
     }
   }
 
-  private async start(): Promise<void> {
-    if (!this.context) {
-      const context = new AudioContext({ sampleRate: RATE, latencyHint: "interactive" });
-      this.context = context;
+  /** Output and player, which is loaded. */
+  private async open(): Promise<AudioContext> {
+    const context = new AudioContext({ sampleRate: RATE, latencyHint: "interactive" });
+    try {
       await context.audioWorklet.addModule("/player.js");
-      const player = new AudioWorkletNode(context, "player", { numberOfInputs: 0, outputChannelCount: [2] });
-      player.port.onmessage = ({ data }: MessageEvent<FromPlayer>) => this.report(data);
-      player.connect(context.destination);
-      this.player = player;
+    } catch (error) {
+      // The next press tries again.
+      this.opening = null;
+      void context.close();
+      throw error;
     }
-    const { context } = this;
+    this.player = new AudioWorkletNode(context, "player", { numberOfInputs: 0, outputChannelCount: [2] });
+    this.player.port.onmessage = ({ data }: MessageEvent<FromPlayer>) => this.report(data);
+    this.player.connect(context.destination);
+    return (this.context = context);
+  }
+
+  private async start(): Promise<void> {
+    const context = await (this.opening ??= this.open());
     // Firefox waits for ever for a sound card that is not there.
     const isRunning = await Promise.race([context.resume().then(() => true), new Promise<boolean>((resolve) => setTimeout(resolve, PATIENCE, false))]);
     if (isRunning) return;
@@ -67,7 +78,8 @@ export class Sound {
 
   private report(told: FromPlayer): void {
     if (this.context?.state !== "running") return;
-    const age = performance.now() - this.heard + told.waits + (this.context.outputLatency || 0) * 1e3;
+    // What was given last waits, too, and its first sample is what was heard then.
+    const age = performance.now() - this.heard + told.waits - FRAME + (this.context.outputLatency || 0) * 1e3;
     // For whoever measures beside this page.
     dispatchEvent(new CustomEvent("sound", { detail: { ...told, age } }));
     this.button.title = Number.isNaN(age) ? "" : `${age.toFixed(0)} ms old, ${told.underruns} gaps`;

@@ -23,6 +23,24 @@ inEachBrowser((browser) => {
       await shows(viewer, "#seat", /^in control/);
     }));
 
+  test("a page that is hidden keeps nobody from the seat, and looks on when it is back", () =>
+    moving(browser(), async (page, session) => {
+      const viewer = await open(browser(), session);
+      await shows(page, "#seat", /^in control, 1 other page$/);
+      await page.evaluate(() => Object.defineProperty(document, "visibilityState", { configurable: true, get: () => "hidden" }));
+      await shows(viewer, "#seat", /^nobody is in control/);
+      await page.evaluate(() => delete document.visibilityState);
+      await shows(viewer, "#seat", /^looks on/);
+      await page.evaluate(() => Object.defineProperty(document, "visibilityState", { configurable: true, get: () => "hidden" }));
+      await shows(viewer, "#seat", /^nobody is in control/);
+      await viewer.click("#control");
+      await shows(viewer, "#seat", /^in control/);
+      await page.evaluate(() => delete document.visibilityState);
+      await shows(page, "#seat", /^looks on/);
+      await page.close();
+      await shows(viewer, "#seat", /^in control$/);
+    }));
+
   test("a page of another address, and one that DNS pointed here, reach nothing, not even with the token", async () => {
     const session = await Session.start();
     const other = createServer((_, answer) => answer.setHeader("Content-Type", "text/html").end("<title>another site</title>"));

@@ -157,7 +157,8 @@ inEachBrowser((browser) => {
       const page = await open(browser(), session, () => {
         const { send } = WebSocket.prototype;
         WebSocket.prototype.send = function (bytes) {
-          setTimeout(() => this.readyState === WebSocket.OPEN && send.call(this, bytes), 200);
+          // What is held: of anything else the page would know that it is so far away.
+          setTimeout(() => this.readyState === WebSocket.OPEN && send.call(this, bytes), bytes[0] === 1 ? 200 : 0);
         };
       });
       await shows(page, "#seat", /^in control/);
@@ -167,6 +168,26 @@ inEachBrowser((browser) => {
       await wait(1000);
       assert.equal(await page.getAttribute("body", "data-holds"), "true", "the page says that it is held");
       assert.ok(Math.abs((await position(page)) - at) < 0.5, "and the robot rests");
+    } finally {
+      await session.end();
+    }
+  });
+
+  test("a page whose way to the gateway takes longer than what is held counts says so, and holds nothing", async () => {
+    const session = await Session.start();
+    try {
+      const page = await open(browser(), session, () => {
+        const { send } = WebSocket.prototype;
+        WebSocket.prototype.send = function (bytes) {
+          setTimeout(() => this.readyState === WebSocket.OPEN && send.call(this, bytes), 120);
+        };
+      });
+      await shows(page, "#seat", /^in control; the gateway is \d+ ms away, there and back, and what is held counts for 120 ms: nothing moves$/);
+      await page.keyboard.down("KeyW");
+      await wait(200);
+      assert.equal(await page.getAttribute("body", "data-holds"), "false");
+      await page.keyboard.press("Space");
+      await shows(page, "#standing", /^STOPPED/);
     } finally {
       await session.end();
     }
@@ -217,6 +238,9 @@ inEachBrowser((browser) => {
       const led = await page.evaluate(() => globalThis.led);
       assert.deepEqual(led.filter((one) => /^keydown|Alt| $/.test(one)), []);
       await shows(page, "#keys", /^Space or Esc$/);
+      // Of a keyboard on the screen, say, whose keys have no places.
+      for (const key of [" ", "Escape"])
+        await stopAndReset(page, session, () => page.evaluate((key) => dispatchEvent(new KeyboardEvent("keydown", { key, code: "" })), key));
       await page.focus("#resume");
       await page.keyboard.press("Space");
       await shows(page, "#standing", /^STOPPED/);

@@ -22,13 +22,13 @@ function picture(number, reference = number, codec = VP8) {
   return bytes;
 }
 
-/** A worker. What it says is in `asked` and `taken`, how often it has drawn in `drawn`; what decodes now is `decoder`, and it decodes when it is told to. */
+/** A worker. What it says is in `asked` and `taken`, how often it has drawn in `drawn`, what waits for the display in `frames`; what decodes now is `decoder`, and it decodes when it is told to. */
 function start({ createImageBitmap } = {}) {
-  const worker = { now: 1000, asked: [], taken: 0, drawn: [] };
+  const worker = { now: 1000, asked: [], taken: 0, drawn: [], frames: [] };
   const global = createContext({
     onmessage: null,
     performance: { now: () => worker.now },
-    requestAnimationFrame: () => {},
+    requestAnimationFrame: (frame) => worker.frames.push(frame),
     Blob,
     createImageBitmap,
     EncodedVideoChunk: class {
@@ -101,6 +101,22 @@ test("a decoder that fails or is replaced gives back the room of each frame that
   assert.equal(worker.taken, 6);
   worker.decoder.output(7);
   assert.equal(worker.taken, 7);
+});
+
+test("while nobody sees the page, and the display takes nothing, no more and more waits for it", () => {
+  const worker = start();
+  const take = (from) => {
+    for (let number = from; number < from + 100; number++) {
+      worker.take(number);
+      worker.decoder.output(number);
+    }
+  };
+  take(1);
+  assert.deepEqual([worker.drawn.length, worker.frames.length], [100, 1]);
+  // It is seen again.
+  for (let frame; (frame = worker.frames.pop()); ) frame(2000);
+  take(101);
+  assert.equal(worker.frames.length, 1);
 });
 
 test("JPEGs that take longer to decode than until the next one comes are drawn all the same, and none after a newer one", async () => {

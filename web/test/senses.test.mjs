@@ -84,7 +84,7 @@ inEachBrowser((browser) => {
     }
   });
 
-  test("a page that cannot show pictures moves nothing", async () => {
+  test("a page that cannot show pictures moves nothing, and says why", async () => {
     const session = await Session.start({ robot: ["--video", "front=test"], console: ["--video", "front"] });
     try {
       const page = await open(browser(), session, () => delete globalThis.VideoDecoder);
@@ -92,6 +92,8 @@ inEachBrowser((browser) => {
       await page.keyboard.down("KeyW");
       await wait(200);
       assert.equal(await page.getAttribute("body", "data-holds"), "false");
+      await page.waitForSelector("#stale", { state: "visible" });
+      await shows(page, "#stale", /^This browser cannot show the pictures/);
     } finally {
       await session.end();
     }

@@ -34,6 +34,8 @@ pub struct Rate {
 pub struct Clutch {
     /// Where the robot is, while that is known.
     robot: Option<State>,
+    /// It says how it is turned. One that does not is told to turn as far as is asked for.
+    tells_turn: bool,
     /// Where it is told to be.
     target: Option<State>,
     gripped: bool,
@@ -41,12 +43,18 @@ pub struct Clutch {
 
 /// Where the robot is told to be is no further than this ahead of where it is, m: a wall, or a limit of its speed, winds nothing up.
 pub const LEASH: f32 = 0.05;
+/// Nor is it told to be turned further than this from how it is turned, rad, where it says that.
+const TURN_LEASH: f32 = 0.3;
+/// One that was turned by more than this, rad, says how it is turned; one that does not is told apart by never having been.
+const TURNED: f32 = 0.01;
 /// A step is no longer than this: what a late host missed is not made up for.
 const LONGEST_STEP: Duration = Duration::from_millis(20);
 
 impl Clutch {
     /// This is where the robot is.
     pub fn feel(&mut self, robot: &State) {
+        let unturned = State::at(Time::ZERO).orientation_wxyz;
+        self.tells_turn |= robot.turning.is_some() || angle(robot.orientation_wxyz, unturned) > TURNED;
         self.robot = Some(*robot);
     }
 
@@ -86,6 +94,15 @@ impl Clutch {
             lead(state.position) > LEASH && lead(state.position) > lead(from.position)
         }) {
             (state.position, state.velocity) = (from.position, [0.0; 3]);
+        }
+        if self.robot.is_some_and(|robot| {
+            let lead = |at: [f32; 4]| angle(at, robot.orientation_wxyz);
+            self.tells_turn
+                && lead(state.orientation_wxyz) > TURN_LEASH
+                && lead(state.orientation_wxyz) > lead(from.orientation_wxyz)
+        }) {
+            state.orientation_wxyz = from.orientation_wxyz;
+            state.turning = from.turning.map(|turning| Turning { velocity: [0.0; 3], ..turning });
         }
         self.target = Some(state);
         Some(state)
@@ -140,6 +157,14 @@ fn turned(q: [f32; 4], angular: [f32; 3], seconds: f32) -> [f32; 4] {
     let turned = [q[0] - dot, turned[0], turned[1], turned[2]];
     let size = turned.iter().map(|part| part * part).sum::<f32>().sqrt();
     if size > 0.0 { turned.map(|part| part / size) } else { q }
+}
+
+/// Between two orientations, rad: of the shorter way. 0 where one is none.
+fn angle(a: [f32; 4], b: [f32; 4]) -> f32 {
+    let dot = |a: [f32; 4], b: [f32; 4]| -> f32 { (0..4).map(|part| a[part] * b[part]).sum() };
+    let cosine = dot(a, b).abs() / (dot(a, a) * dot(b, b)).sqrt();
+    // Rounding may bring it beyond 1.
+    2.0 * cosine.min(1.0).acos()
 }
 
 /// What an input with a [`Clutch`] does.
@@ -278,6 +303,30 @@ mod tests {
         let back = Rate { linear: [-0.1, 0.0, 0.0], ..FORWARD };
         let state = clutch.grip(&back, Duration::from_secs(60)).unwrap();
         assert!((state.position[0] - (LEASH - 0.002)).abs() < 2e-4, "{state:?}");
+    }
+
+    #[test]
+    fn what_holds_a_turn_up_winds_nothing_up_where_the_robot_says_how_it_is_turned() {
+        let half = std::f32::consts::FRAC_1_SQRT_2;
+        let left = Rate { angular: [0.0, 0.0, 0.5], ..Rate::default() };
+        let right = Rate { angular: [0.0, 0.0, -0.5], ..Rate::default() };
+        for turning in [None, Some(Turning::default())] {
+            let held_up = State { orientation_wxyz: [half, 0.0, 0.0, half], turning, ..robot(0.0) };
+            let lead = |state: &State| angle(state.orientation_wxyz, held_up.orientation_wxyz);
+            let mut clutch = Clutch::default();
+            clutch.feel(&held_up);
+            let state = (0..10_000).filter_map(|_| clutch.grip(&left, MS)).last().unwrap();
+            assert!((TURN_LEASH - 1e-3..=TURN_LEASH + 1e-4).contains(&lead(&state)), "{}", lead(&state));
+            assert_eq!(state.turning, turning);
+            let state = (0..100).filter_map(|_| clutch.grip(&right, MS)).last().unwrap();
+            assert!((lead(&state) - (TURN_LEASH - 0.05)).abs() < 2e-3, "{}", lead(&state));
+            assert_eq!(state.turning.map(|turning| turning.velocity), turning.map(|_| right.angular));
+        }
+        // Of one that does not say it nobody knows what holds it up.
+        let mut clutch = Clutch::default();
+        clutch.feel(&robot(0.0));
+        let state = (0..2_000).filter_map(|_| clutch.grip(&left, MS)).last().unwrap();
+        assert!((angle(state.orientation_wxyz, [1.0, 0.0, 0.0, 0.0]) - 1.0).abs() < 1e-2, "{state:?}");
     }
 
     #[test]

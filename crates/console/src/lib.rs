@@ -178,6 +178,8 @@ struct Shared {
 
 struct State {
     seat: Seat,
+    /// Pages know that they may sit down there.
+    told_free: bool,
     next_page: PageId,
     pages: BTreeMap<PageId, Mailbox>,
     /// Those that are there to stop the robot alone: they are told what happens, and are shown nothing.
@@ -214,6 +216,7 @@ impl Console {
         });
         let state = State {
             seat: Seat::new(lease),
+            told_free: true,
             next_page: PageId::default(),
             pages: BTreeMap::new(),
             asides: BTreeMap::new(),

@@ -3,20 +3,23 @@
 use taut_agent::{Grip, Rate};
 use taut_core::{Duration, Time};
 
+/// Whoever sits there says fifty times a second what it holds. One that has said nothing for so long counts for gone long since, and the robot has stopped.
+pub const ABSENT: Duration = Duration::from_secs(3);
+
 /// A page, one after the other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PageId(pub u64);
 
 /// The one seat from which the robot is moved. What is held there moves it until it is let go, or until what the page said last is older than
 /// the input lease, by when it was so at the page: then it is let go at once, and after another lease the page counts as gone. What was held before
-/// a stop, a lapse or a change of hands never counts again: it has to be let go first.
+/// a stop, a lapse or a change of hands never counts again: it has to be let go first. Whoever sits there and says nothing for [`ABSENT`] keeps nobody else from it.
 ///
 /// ```
 /// use taut_agent::{Grip, Rate};
 /// use taut_console::seat::{PageId, Seat};
 /// use taut_core::{Duration, Time};
 /// let (mut seat, page, ms) = (Seat::new(Duration::from_millis(120)), PageId(1), Duration::from_millis(1));
-/// assert!(seat.take(page));
+/// assert!(seat.take(Time::ZERO, page));
 /// seat.input(Time::ZERO, page, Time::ZERO, None);
 /// seat.input(Time::ZERO, page, Time::ZERO, Some(Rate::default()));
 /// assert!(matches!(seat.grip(Time::ZERO + ms * 120), Grip::Held(_)));
@@ -28,6 +31,8 @@ pub struct Seat {
     lease: Duration,
     limit: Duration,
     holder: Option<PageId>,
+    /// When it sat down, or said last what it holds.
+    seen: Time,
     /// When that was so what the holder said last.
     heard: Option<Time>,
     held: Option<Rate>,
@@ -44,6 +49,7 @@ impl Seat {
             lease,
             limit: Duration::MAX,
             holder: None,
+            seen: Time::ZERO,
             heard: None,
             held: None,
             armed: false,
@@ -79,10 +85,15 @@ impl Seat {
         self.lapses
     }
 
+    /// May another one sit down? Nobody sits there, or one that is hidden, hung, or gone by a way that nobody has missed yet.
+    pub fn is_free(&self, now: Time) -> bool {
+        self.holder.is_none() || now.saturating_since(self.seen) > ABSENT
+    }
+
     /// It sits down. False: another one sits there.
-    pub fn take(&mut self, page: PageId) -> bool {
-        if self.holder.is_none() {
-            (self.holder, self.heard) = (Some(page), None);
+    pub fn take(&mut self, now: Time, page: PageId) -> bool {
+        if self.holder != Some(page) && self.is_free(now) {
+            (self.holder, self.seen, self.heard) = (Some(page), now, None);
             self.disarm();
         }
         self.holder == Some(page)
@@ -108,6 +119,7 @@ impl Seat {
         if self.holder != Some(page) {
             return;
         }
+        self.seen = now;
         // Nobody may have looked since it lapsed.
         self.lapse(now);
         // Nobody says what will be.
@@ -154,7 +166,7 @@ mod tests {
 
     fn held() -> Seat {
         let mut seat = Seat::new(Duration::from_millis(120));
-        assert!(seat.take(ONE));
+        assert!(seat.take(at(0), ONE));
         seat.input(at(0), ONE, at(0), None);
         seat.input(at(0), ONE, at(0), Some(RATE));
         assert_eq!(seat.grip(at(0)), Grip::Held(RATE));
@@ -210,14 +222,29 @@ mod tests {
     #[test]
     fn one_page_is_in_control_and_its_end_is_that_of_the_samples() {
         let mut seat = held();
-        assert!(!seat.take(OTHER));
+        assert!(!seat.take(at(0), OTHER));
         seat.input(at(1), OTHER, at(1), None);
         assert_eq!(seat.grip(at(1)), Grip::Held(RATE));
         assert!(!seat.leave(OTHER) && seat.leave(ONE));
         assert_eq!(seat.grip(at(1)), Grip::Lost);
-        assert!(seat.take(OTHER));
+        assert!(seat.take(at(1), OTHER));
         seat.input(at(2), OTHER, at(2), Some(RATE));
         assert_eq!(seat.grip(at(2)), Grip::Released);
+    }
+
+    #[test]
+    fn a_page_that_says_nothing_for_seconds_keeps_nobody_from_the_seat_and_moves_nothing_when_it_is_back() {
+        let mut seat = held();
+        assert!(!seat.is_free(at(3_000)) && !seat.take(at(3_000), OTHER));
+        assert!(seat.is_free(at(3_001)) && seat.take(at(3_001), OTHER));
+        for held in [None, Some(RATE)] {
+            seat.input(at(3_002), ONE, at(3_002), held);
+        }
+        assert_eq!((seat.holder(), seat.grip(at(3_002))), (Some(OTHER), Grip::Lost));
+        // One that is late is there all the same, and so is one that has said nothing yet.
+        assert!(!seat.take(at(6_001), ONE));
+        seat.input(at(6_002), OTHER, at(10), None);
+        assert!(!seat.take(at(9_002), ONE) && seat.take(at(9_003), ONE));
     }
 
     #[test]

@@ -262,7 +262,7 @@ impl Shared {
         }
         state.next_page.0 += 1;
         state.kept.values().for_each(|message| mailbox.event(message.clone()));
-        state.seat.take(page);
+        state.seat.take(Clock::since_boot(), page);
         state.pages.insert(page, mailbox.clone());
         drop(state);
         self.tell_seat();
@@ -271,24 +271,26 @@ impl Shared {
 
     pub(crate) fn leave(&self, page: PageId) {
         let mut state = self.lock();
-        state.pages.remove(&page);
         state.asides.remove(&page);
-        let sat = state.seat.leave(page);
+        let was_page = state.pages.remove(&page).is_some();
+        state.seat.leave(page);
         drop(state);
-        if sat {
+        if was_page {
             self.tell_seat();
         }
     }
 
     /// Tells each page whether it is in control, and whether anybody is.
     fn tell_seat(&self) {
-        let state = self.lock();
+        let mut state = self.lock();
         let holder = state.seat.holder();
+        let free = state.seat.is_free(Clock::since_boot());
+        state.told_free = free;
         for (page, mailbox) in &state.pages {
             let seat = json!({
                 "event": "seat",
                 "in_control": holder == Some(*page),
-                "free": holder.is_none(),
+                "free": free,
                 "pages": state.pages.len(),
             });
             mailbox.event(frame::event(&seat.to_string()));
@@ -310,7 +312,7 @@ impl Shared {
             FromPage::Reset(made) => self.press(page, mailbox, made, Pressed::Reset),
             FromPage::Resume(made) => self.press(page, mailbox, made, Pressed::Resume),
             FromPage::TakeControl => {
-                self.lock().seat.take(page);
+                self.lock().seat.take(Clock::since_boot(), page);
                 self.tell_seat();
             }
             FromPage::Taken(channel) => mailbox.taken(channel),
@@ -327,6 +329,12 @@ impl Shared {
                     "lapses": state.seat.lapses(),
                 });
                 mailbox.event(frame::event(&counts.to_string()));
+                // Nothing else happens when whoever sits there is silent.
+                let is_news = state.seat.is_free(Clock::since_boot()) != state.told_free;
+                drop(state);
+                if is_news {
+                    self.tell_seat();
+                }
             }
         }
     }

@@ -5,7 +5,7 @@
 //! | --- | --- | --- |
 //! | buttons and whatever else the page says, events, pongs | the one stream that the page opens, ahead of all others | it gets there, in order |
 //! | what is held | datagrams, each behind its number (u32); one that is behind a newer one does not count | it is said again 20 ms later, and does not wait for what was lost |
-//! | a picture | a stream of its own, reset when it is not there after [`FRESH`] | what was lost of it holds up nothing but those that need it |
+//! | a picture | a stream of its own, reset when it is not known to be there after [`FRESH`] and a round trip | what was lost of it holds up nothing but those that need it |
 //! | states | one stream | a plot lacks none, and the stop does not wait for them |
 //! | sound, joints | datagrams | it is played in time or not at all, and newer ones follow |
 //!
@@ -36,7 +36,7 @@ use crate::page::{Carrier, Conversation, write_to};
 use crate::serve::{CONNECTIONS, Open, PATIENCE};
 use crate::{Elsewhere, Shared};
 
-/// A picture is worth nothing any more: the page takes what is older for stale, and nothing moves.
+/// A picture that is not there by then is worth nothing any more: the page takes what is older for stale, and nothing moves.
 const FRESH: Duration = Duration::from_millis(300);
 /// A browser takes a certificate that it knows by its hash for two weeks at most. It counts from the day before, for a clock that is behind.
 const VALID_DAYS: u32 = 13;
@@ -250,14 +250,15 @@ async fn send_states(connection: Arc<Connection>, mut waiting: mpsc::Receiver<Ar
     }
 }
 
-/// On a stream of its own. What the page has not in time is taken back.
+/// On a stream of its own. What the page has not in time is taken back; that it has it is known here a round trip after it was sent, at the soonest.
 async fn send_picture(connection: Arc<Connection>, message: Arc<[u8]>, mailbox: Mailbox, channel: u8) {
+    let patience = FRESH + connection.rtt();
     let sent = async {
         let mut stream = Resets(connection.open_uni().await.ok()?.await.ok()?);
         write(&mut stream.0, &message).await?;
         stream.0.finish().await.ok()
     };
-    if !matches!(timeout(FRESH, sent).await, Ok(Some(()))) {
+    if !matches!(timeout(patience, sent).await, Ok(Some(()))) {
         mailbox.taken_back(channel);
     }
 }

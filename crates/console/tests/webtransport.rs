@@ -3,7 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests too")]
 
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
@@ -14,6 +15,7 @@ use taut_io::Clock;
 use taut_io::device::{Buttons, Pressed};
 use taut_media::picture::{Codec, Picture};
 use taut_session::{ChannelId, Priority, State};
+use tokio::net::UdpSocket;
 use tokio::runtime::{Builder, Runtime};
 use wtransport::endpoint::ConnectOptions;
 use wtransport::quinn::TransportConfig;
@@ -208,6 +210,7 @@ fn one_page_is_in_control_more_look_on_and_too_many_are_closed() {
         assert_eq!(first.event("seat").await.unwrap()["in_control"], true);
         let mut others = Vec::new();
         for _ in 1..PAGES {
+            first.hold(false);
             let mut page = gateway.page(1 << 16).await;
             assert_eq!(page.event("seat").await.unwrap()["in_control"], false);
             others.push(page);
@@ -277,6 +280,47 @@ fn a_stop_and_what_is_told_of_it_do_not_wait_for_pictures_that_nobody_takes() {
         }
         page.say(&[5; 9]).await;
         while page.event("gateway").await.unwrap()["pictures_dropped"] != 2 {}
+    });
+}
+
+/// Takes datagrams there and back between whoever speaks here and a gateway, each for so long.
+async fn far(gateway: SocketAddr, way: Duration) -> SocketAddr {
+    let socket = Arc::new(UdpSocket::bind("127.0.0.1:0").await.unwrap());
+    let here = socket.local_addr().unwrap();
+    tokio::spawn(async move {
+        let (mut page, mut room) = (None, [0; 2_048]);
+        loop {
+            let (length, from) = socket.recv_from(&mut room).await.unwrap();
+            let to = if from == gateway { page.unwrap() } else { gateway };
+            page = page.or(Some(from));
+            let (socket, datagram) = (socket.clone(), room[..length].to_vec());
+            tokio::spawn(async move {
+                tokio::time::sleep(way).await;
+                socket.send_to(&datagram, to).await
+            });
+        }
+    });
+    here
+}
+
+#[test]
+fn a_page_that_is_far_away_has_its_pictures_and_they_are_not_said_to_be_dropped() {
+    let mut gateway = Gateway::start();
+    let mut device = gateway.device();
+    within(2 * SOON, async {
+        let straight = gateway.url.split('/').nth(2).unwrap().to_owned();
+        let relay = far(straight.parse().unwrap(), Duration::from_millis(160)).await;
+        gateway.url = gateway.url.replace(&straight, &relay.to_string());
+        let mut page = gateway.page(1 << 16).await;
+        page.event("seat").await.unwrap();
+        for number in 0..2 {
+            device.receive(FRONT, None, &picture(number, true, 1_000));
+            let mut stream = page.connection.accept_uni().await.unwrap();
+            assert_eq!(message(&mut stream).await.unwrap().len(), 12 + 16 + 1_000);
+        }
+        page.say(&[5; 9]).await;
+        page.event("gateway").await.unwrap();
+        assert_eq!(page.event("gateway").await.unwrap()["pictures_dropped"], 0);
     });
 }
 
@@ -397,6 +441,7 @@ fn an_aside_stops_the_robot_whoever_else_is_there_and_does_nothing_else() {
             let mut page = gateway.page(1 << 16).await;
             assert_eq!(page.event("seat").await.unwrap()["in_control"], place == 0);
             pages.push(page);
+            pages[0].hold(false);
         }
         let second = aside(STOP);
         assert_eq!(gateway.pressed().await, Pressed::Alarm(Alarm::Pressed));

@@ -7,6 +7,9 @@ const FRAME_HEADER: usize = 12;
 /// The longest frame that is read.
 const LONGEST: usize = 16 << 20;
 
+/// From one frame to the next: by so many at the beginning of a file it is known how fast they follow each other.
+const STEPS: usize = 30;
+
 /// What a file says of its frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IvfHeader {
@@ -75,19 +78,45 @@ impl Ivf {
         self.header
     }
 
+    /// How many frames there are in a second, 1 to 240, by the times of the first ones: the unit of time is a frame's in files of some writers, and a
+    /// millisecond or less in others'. Where times tell nothing it is a frame's.
+    pub fn frames_a_second(&self) -> u32 {
+        let (mut times, mut at) = (Vec::new(), self.start());
+        while let Some((time, end)) = self.frame_at(at).filter(|_| times.len() <= STEPS) {
+            times.push(time);
+            at = end;
+        }
+        let mut steps: Vec<u64> = times.windows(2).map(|two| two[1].saturating_sub(two[0])).collect();
+        steps.retain(|step| *step > 0);
+        steps.sort_unstable();
+        let step = steps.get(steps.len() / 2).copied().unwrap_or(1).saturating_mul(self.header.scale.into());
+        let rate = (u64::from(self.header.rate) + step / 2) / step;
+        rate.clamp(1, 240) as u32
+    }
+
     /// The next frame; `None` at the end, and where the file is cut short.
     pub fn next_frame(&mut self) -> Option<&[u8]> {
-        let header = self.bytes.get(self.at..self.at + FRAME_HEADER)?;
-        let length = u32::from_le_bytes([header[0], header[1], header[2], header[3]]) as usize;
         let begin = self.at + FRAME_HEADER;
-        let frame = self.bytes.get(begin..begin + length).filter(|frame| frame.len() <= LONGEST)?;
-        self.at = begin + length;
-        Some(frame)
+        (_, self.at) = self.frame_at(self.at)?;
+        self.bytes.get(begin..self.at)
+    }
+
+    /// The time of the frame that begins there, in the file's units, and where it ends.
+    fn frame_at(&self, at: usize) -> Option<(u64, usize)> {
+        let (length, rest) = self.bytes.get(at..at + FRAME_HEADER)?.split_first_chunk()?;
+        let (time, _) = rest.split_first_chunk()?;
+        let length = u32::from_le_bytes(*length) as usize;
+        let end = at + FRAME_HEADER + length;
+        (length <= LONGEST && end <= self.bytes.len()).then_some((u64::from_le_bytes(*time), end))
+    }
+
+    fn start(&self) -> usize {
+        usize::from(u16::from_le_bytes([self.bytes[6], self.bytes[7]]))
     }
 
     /// From the first frame again.
     pub fn rewind(&mut self) {
-        self.at = usize::from(u16::from_le_bytes([self.bytes[6], self.bytes[7]]));
+        self.at = self.start();
     }
 }
 
@@ -108,6 +137,22 @@ mod tests {
         assert_eq!(ivf.next_frame(), None);
         ivf.rewind();
         assert_eq!(ivf.next_frame(), Some(&b"first"[..]));
+        assert_eq!(ivf.frames_a_second(), 30);
         assert!(Ivf::new(b"DKIF".to_vec()).is_err() && Ivf::new(vec![0; 32]).is_err());
+    }
+    #[test]
+    fn frames_follow_each_other_as_their_times_say_whatever_their_unit_is() {
+        let of = |rate, scale, times: &[u64]| {
+            let mut file = IvfHeader { width: 640, height: 480, rate, scale }.emit();
+            times.iter().for_each(|time| file.extend(ivf_frame(*time, b"frame")));
+            Ivf::new(file).unwrap().frames_a_second()
+        };
+        assert_eq!(of(30, 1, &[0, 1, 2, 3]), 30);
+        assert_eq!(of(1_000, 1, &[0, 33, 67, 100, 133]), 30, "FFmpeg's of a copied stream");
+        assert_eq!(of(90_000, 1, &[7, 3_007, 6_007, 15_007]), 30, "WebRTC's, of which one is missing");
+        assert_eq!((of(30_000, 1_001, &[0, 1, 2]), of(24_000, 1_001, &[0, 1])), (30, 24));
+        // Of one frame, or of frames that are all of one time or go back, times tell nothing.
+        assert_eq!([&[5][..], &[], &[4, 4], &[9, 2]].map(|times| of(25, 1, times)), [25; 4]);
+        assert_eq!((of(1, 9, &[0, 1]), of(u32::MAX, 1, &[0, 1]), of(1, 1, &[0, u64::MAX])), (1, 240, 1));
     }
 }

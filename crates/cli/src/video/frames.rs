@@ -61,8 +61,8 @@ impl Frames {
                 }
                 let film = Film::new(std::fs::read(path).map_err(of_file)?).map_err(wrong)?;
                 let header = film.header();
-                let rate = (header.rate / header.scale).clamp(1, 240);
-                let format = Format { width: header.width.into(), height: header.height.into(), rate };
+                let (width, height) = (header.width.into(), header.height.into());
+                let format = Format { width, height, rate: film.frames_a_second() };
                 Ok((Self::File(Box::new(film)), format))
             }
             Source::Rtp(at) => {
