@@ -63,16 +63,20 @@ use taut_core::ClockEstimate;
 /// run(now, &mut operator, &mut robot);
 /// operator.resume(now)?;
 /// run(now, &mut operator, &mut robot);
+/// while let Some(event) = robot.poll_event() {
+///     // No state is for a device before it has taken the resume.
+///     if let RobotEvent::Enabled { epoch } = event {
+///         robot.enabled(now, epoch);
+///     }
+/// }
+/// run(now, &mut operator, &mut robot);
 /// operator.send_state(now, State { position: [0.1, 0.0, 0.0], ..State::at(now) })?;
 /// run(now, &mut operator, &mut robot);
 ///
 /// let mut applied = None;
 /// while let Some(event) = robot.poll_event() {
-///     match event {
-///         // No state is for a device before it has taken the resume.
-///         RobotEvent::Enabled { epoch } => robot.enabled(now, epoch),
-///         RobotEvent::Apply { sequence, .. } => applied = Some(sequence),
-///         _ => {}
+///     if let RobotEvent::Apply { sequence, .. } = event {
+///         applied = Some(sequence);
 ///     }
 /// }
 /// assert_eq!(applied, Some(1));
