@@ -107,7 +107,7 @@ export class Hold {
       this.sticks = pads.map((pad) => new Stick(pad));
       this.stick = this.sticks[0] ?? null;
     }
-    const isSilent = this.sticks.filter((stick, place) => !stick.readPad(pads[place]!, now)).length > 0;
+    const isSilent = this.sticks.map((stick, place) => stick.readPad(pads[place]!, now)).includes(false);
     if (!this.stick?.rate) this.stick = this.sticks.find(({ rate }) => rate) ?? this.stick;
     if (this.stick?.rate) for (const other of this.sticks) if (other !== this.stick) other.release();
     return isLost ? "lost" : isSilent ? "silent" : null;
