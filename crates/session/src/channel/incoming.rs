@@ -8,6 +8,7 @@ use taut_wire::session::{Delivery, Piece};
 
 use super::declare::Agreed;
 use super::mend::Spare;
+use super::outgoing::{KEPT_RELIABLE, KEPT_RELIABLE_BYTES};
 use super::playout::Player;
 use super::spans::Spans;
 use super::{COUNTED, FRAGMENT, meter};
@@ -16,8 +17,8 @@ use crate::window::Window;
 
 /// Messages of which only a part has come, at most: as many as a sender keeps.
 const PARTS: usize = 256;
-/// Messages that wait for one before them, at most.
-const AHEAD: usize = 512;
+/// Messages that wait for one before them, at most: all that a sender keeps.
+const AHEAD: usize = KEPT_RELIABLE;
 /// Of the bytes that both kinds hold, so many of the largest payload.
 const HELD_LARGEST: usize = 8;
 /// Ranges of bytes that came of one message, at most: so many gaps are between them.
@@ -255,7 +256,8 @@ impl Incoming {
     }
 
     fn is_roomy(&self, agreed: &Agreed, bytes: usize) -> bool {
-        let limit = HELD_LARGEST * agreed.largest.max(FRAGMENT);
+        let in_order = if agreed.delivery == Delivery::Reliable { KEPT_RELIABLE_BYTES } else { 0 };
+        let limit = (HELD_LARGEST * agreed.largest.max(FRAGMENT)).max(in_order);
         self.parts.len() < PARTS && self.ahead.len() < AHEAD && self.held() + bytes <= limit.max(bytes)
     }
 

@@ -17,6 +17,10 @@ use super::{SendRefused, meter};
 const KEPT: usize = 256;
 /// So many of the largest are kept.
 const KEPT_LARGEST: usize = 4;
+/// Of a channel whose messages arrive in any case: a second of 1 kHz, acknowledged within that,
+pub(super) const KEPT_RELIABLE: usize = 1024;
+/// and so many bytes of them, where four of the largest are fewer.
+pub(super) const KEPT_RELIABLE_BYTES: usize = 256_000;
 /// So many milliseconds' messages may be made at once.
 const AT_ONCE_MS: u64 = 100;
 /// A picture that comes later than this holds up those that refer to it for longer than a person overlooks: then it goes with parity, not again.
@@ -201,7 +205,12 @@ impl Outgoing {
     }
 
     fn is_full(&self, agreed: &Agreed, bytes: usize) -> bool {
-        self.messages.len() >= KEPT || self.bytes + bytes > KEPT_LARGEST * agreed.largest.max(bytes)
+        let largest = KEPT_LARGEST * agreed.largest.max(bytes);
+        let (messages, most) = match agreed.delivery {
+            Delivery::Reliable => (KEPT_RELIABLE, largest.max(KEPT_RELIABLE_BYTES)),
+            Delivery::Newest | Delivery::Deadline | Delivery::Once => (KEPT, largest),
+        };
+        self.messages.len() >= messages || self.bytes + bytes > most
     }
 
     /// Gives a number to a message that is not worth sending.

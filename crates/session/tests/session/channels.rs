@@ -217,6 +217,38 @@ fn unkind(seed: u64, percent: u64) -> [Chain; 2] {
     [way("there"), way("back")]
 }
 
+/// Sent again is what was lost, a second later where that was lost as well: what has come meanwhile waits, and the sender goes on.
+#[test]
+fn a_thousand_small_messages_a_second_arrive_in_order_over_a_long_way() {
+    let orders = orders().largest(Bytes::new(100));
+    let operator = OperatorConfig::new().channel(orders.clone()).unwrap();
+    let robot = RobotConfig::new().channel(orders).unwrap();
+    let way = |name: &str| {
+        let loss = Loss::bernoulli(Schedule::constant("1%".parse().unwrap()), Seed::new(3).stream(name));
+        Chain::new(vec![loss.into(), Delay::new(MS * 150).into()])
+    };
+    let mut world = World::new(udp, operator, robot, [way("there"), way("back")], Log::default());
+    world.run_until(at_ms(2_000));
+    let (mut taken, mut refused) = (Vec::new(), None);
+    for number in 0..5_000 {
+        let now = world.local(OPERATOR);
+        match world.operator.send(now, ChannelId(0), now, &payload(number, 100)) {
+            Ok(sequence) => taken.push(sequence),
+            Err(error) => refused = Some((number, error)),
+        }
+        world.drain();
+        let next = world.now + MS;
+        world.run_until(next);
+    }
+    let end = world.now + MS * 3_000;
+    world.run_until(end);
+    let events = of_robot(&world.observer);
+    let came: Vec<_> = received(&events, ChannelId(0)).iter().map(|(sequence, _, _)| *sequence).collect();
+    assert_eq!(came, taken);
+    // It begins with what a path carries of which nothing is known, and takes all as soon as it knows more.
+    assert!(refused.is_none_or(|(number, _)| number < 2_000), "{refused:?}");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
     #[test]
