@@ -1,6 +1,6 @@
 //! Inputs that say how fast to move, and not where to be: keys, sticks. Their motion begins where the robot is.
 
-use taut_core::{Bitrate, Duration, Time};
+use taut_core::{Bitrate, Duration, Orientation, Time};
 use taut_session::{ChannelId, Priority, State, Turning};
 
 use crate::{DeviceMessage, OperatorDevice, Sample};
@@ -77,13 +77,20 @@ impl Clutch {
         }
         let from = self.begin()?;
         let seconds = step.min(LONGEST_STEP).as_secs_f64() as f32;
-        let turn = |vector| if rate.in_hand { rotate(from.orientation_wxyz, vector) } else { vector };
-        let (linear, angular) = (turn(rate.linear), turn(rate.angular));
+        let orientation = Orientation::new(from.orientation_wxyz);
+        let in_base = |vector: [f32; 3]| match orientation.filter(|_| rate.in_hand) {
+            Some(orientation) => orientation.to_base(vector.map(f64::from)).map(|part| part as f32),
+            None => vector,
+        };
+        let (linear, angular) = (in_base(rate.linear), in_base(rate.angular));
+        let turn = |orientation: Orientation| {
+            orientation.turned(angular.map(|part| f64::from(part) * f64::from(seconds))).wxyz()
+        };
         let gripper = f32::from(from.gripper) + rate.gripper * seconds * f32::from(u16::MAX);
         let mut state = State {
             position: along(from.position, linear, seconds),
             velocity: linear,
-            orientation_wxyz: turned(from.orientation_wxyz, angular, seconds),
+            orientation_wxyz: orientation.map_or(from.orientation_wxyz, turn),
             turning: from.turning.map(|turning| Turning { velocity: angular, ..turning }),
             gripper: gripper.round().clamp(0.0, f32::from(u16::MAX)) as u16,
             enabling: true,
@@ -138,33 +145,9 @@ fn length(vector: [f32; 3]) -> f32 {
     vector.iter().map(|part| part * part).sum::<f32>().sqrt()
 }
 
-fn cross([a, b, c]: [f32; 3], [x, y, z]: [f32; 3]) -> [f32; 3] {
-    [b * z - c * y, c * x - a * z, a * y - b * x]
-}
-
-/// A vector of the hand's axes along those of the base: v + 2w(q × v) + 2q × (q × v).
-fn rotate([w, x, y, z]: [f32; 4], vector: [f32; 3]) -> [f32; 3] {
-    let once = cross([x, y, z], vector);
-    along(along(vector, once, 2.0 * w), cross([x, y, z], once), 2.0)
-}
-
-/// An orientation that turned about axes of the base. Steps are short, so that (1, ωt/2), made a unit, is the turn to the third order.
-fn turned(q: [f32; 4], angular: [f32; 3], seconds: f32) -> [f32; 4] {
-    let half = angular.map(|part| part * seconds / 2.0);
-    let vector = [q[1], q[2], q[3]];
-    let dot: f32 = (0..3).map(|axis| half[axis] * vector[axis]).sum();
-    let turned = along(along(vector, half, q[0]), cross(half, vector), 1.0);
-    let turned = [q[0] - dot, turned[0], turned[1], turned[2]];
-    let size = turned.iter().map(|part| part * part).sum::<f32>().sqrt();
-    if size > 0.0 { turned.map(|part| part / size) } else { q }
-}
-
 /// Between two orientations, rad: of the shorter way. 0 where one is none.
 fn angle(a: [f32; 4], b: [f32; 4]) -> f32 {
-    let dot = |a: [f32; 4], b: [f32; 4]| -> f32 { (0..4).map(|part| a[part] * b[part]).sum() };
-    let cosine = dot(a, b).abs() / (dot(a, a) * dot(b, b)).sqrt();
-    // Rounding may bring it beyond 1.
-    2.0 * cosine.min(1.0).acos()
+    Orientation::new(a).zip(Orientation::new(b)).map_or(0.0, |(a, b)| a.angle(b) as f32)
 }
 
 /// What an input with a [`Clutch`] does.

@@ -54,5 +54,5 @@ pub use time::{Duration, Time};
 pub use transport::{
     Datagram, Event, Message, Priority, Reliability, SendError, StreamId, Transmit, Transport, Waiting,
 };
-pub use turn::FARTHEST_TURN;
+pub use turn::{FARTHEST_TURN, Orientation};
 pub use units::{Bitrate, Bytes, ParseQuantityError, Probability};

@@ -1,11 +1,11 @@
 //! The guard of `taut/State`, and of the states that frames carry.
 
-use taut_core::{Duration, Time};
+use taut_core::{Duration, Orientation, Time};
 use taut_wire::session::Verdict;
 
 use super::Admission;
 use super::set_point::{Bounds, LONGEST_STEP, Reached, SetPoint};
-use super::turn::{Turn, Turned, unit};
+use super::turn::{Turn, Turned};
 use super::vector::{distance, shorten, single};
 use crate::motion::{self, LimitPolicy, MotionLimits};
 use crate::state::State;
@@ -60,7 +60,7 @@ impl StateGuard {
 
     /// How the robot is turned. What is no orientation changes nothing.
     pub(crate) fn measure_orientation(&mut self, now: Time, orientation_wxyz: [f32; 4]) {
-        self.turn.measure(now, unit(orientation_wxyz));
+        self.turn.measure(now, Orientation::new(orientation_wxyz));
     }
 
     pub(super) fn measure_motion(&mut self, now: Time, measured: &motion::State) {
@@ -71,7 +71,8 @@ impl StateGuard {
 
     /// Does this lead it to be turned further from how it measures itself than [hand and arm may be](taut_core::FARTHEST_TURN)?
     pub(crate) fn is_apart(&self, now: Time, asked: &State) -> bool {
-        !asked.locked && unit(asked.orientation_wxyz).is_some_and(|wanted| self.turn.is_apart(now, wanted))
+        !asked.locked
+            && Orientation::new(asked.orientation_wxyz).is_some_and(|wanted| self.turn.is_apart(now, wanted))
     }
 
     /// It was resumed: the set point begins where the robot is.
@@ -111,12 +112,12 @@ impl StateGuard {
     pub(crate) fn bound(&mut self, now: Time, asked: &State) -> Result<State, Verdict> {
         let told = self.bound_motion(now, &asked.into())?;
         let is_free = !self.turn.is_limited() && !asked.locked;
-        let orientation = unit(asked.orientation_wxyz).filter(|_| is_free);
+        let orientation = Orientation::new(asked.orientation_wxyz).filter(|_| is_free);
         Ok(State {
             position: told.position,
             velocity: told.velocity,
             force: told.force,
-            orientation_wxyz: orientation.map_or(told.orientation_wxyz, |asked| asked.map(single)),
+            orientation_wxyz: orientation.map_or(told.orientation_wxyz, Orientation::wxyz),
             gripper: told.gripper,
             turning: told.turning,
             ..*asked
@@ -137,7 +138,7 @@ impl StateGuard {
     }
 
     fn limited(&self, now: Time, asked: &motion::State) -> Result<Limited, Verdict> {
-        let wanted_orientation = unit(asked.orientation_wxyz).ok_or(Verdict::NotFinite)?;
+        let wanted_orientation = Orientation::new(asked.orientation_wxyz).ok_or(Verdict::NotFinite)?;
         let wanted = asked.position.map(f64::from);
         let mut state = *asked;
         shorten(&mut state.velocity, self.limits.wire.velocity);
@@ -162,7 +163,7 @@ impl StateGuard {
         if self.limits.policy == LimitPolicy::Refuse && !asked.locked && !is_within {
             return Err(Verdict::OutOfLimits);
         }
-        state.orientation_wxyz = turned.orientation.map(single);
+        state.orientation_wxyz = turned.orientation.wxyz();
         Ok(Limited { state, reached, turned })
     }
 

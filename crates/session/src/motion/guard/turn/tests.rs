@@ -117,7 +117,7 @@ fn frames_turn_within_the_limit_too_and_without_one_as_they_are_asked_to() {
 }
 
 fn orientation() -> impl Strategy<Value = [f32; 4]> {
-    prop::array::uniform4(-1.0f32..1.0).prop_filter("an orientation", |q| unit(*q).is_some())
+    prop::array::uniform4(-1.0f32..1.0).prop_filter("an orientation", |q| Orientation::new(*q).is_some())
 }
 
 proptest! {
@@ -143,7 +143,7 @@ proptest! {
             let Motion::State(told) = told else { panic!("{told:?}") };
             let exact = told.orientation_wxyz.map(f64::from);
             prop_assert!((magnitude(&exact) - 1.0).abs() < 1e-6, "{told:?}");
-            let angle = magnitude(&rotation(unit(last).unwrap(), unit(told.orientation_wxyz).unwrap()));
+            let angle = Orientation::new(last).unwrap().angle(Orientation::new(told.orientation_wxyz).unwrap());
             let longer = path.go(now, angle, f64::from(speed));
             prop_assert!(longer.is_nan() || longer <= 6e-5, "{longer}");
             prop_assert!(!locked || angle <= 1e-6);
@@ -151,7 +151,7 @@ proptest! {
             prop_assert!(magnitude(&turning.velocity.map(f64::from)) <= f64::from(speed) * (1.0 + 1e-6));
             prop_assert!(magnitude(&turning.torque.map(f64::from)) <= f64::from(torque) * (1.0 + 1e-6));
             if policy == LimitPolicy::Refuse && !locked {
-                let unit = unit(asked.orientation_wxyz).unwrap().map(|part| part as f32);
+                let unit = Orientation::new(asked.orientation_wxyz).unwrap().wxyz();
                 prop_assert_eq!(told, State { orientation_wxyz: unit, ..asked });
             }
             last = told.orientation_wxyz;
@@ -167,7 +167,7 @@ proptest! {
         for n in 1..=steps {
             last = told(&mut guard, n * period, turned(asked));
         }
-        let unit = unit(asked).unwrap().map(|part| part as f32);
+        let unit = Orientation::new(asked).unwrap().wxyz();
         prop_assert_eq!(last, turned(unit));
     }
 }
