@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 use taut_core::{Bitrate, Bytes, Duration};
 use taut_session::motion::Schema as MotionSchema;
 use taut_session::{
-    Channel, ChannelKind, Delivery, Direction, Encoding, OperatorConfig, Playout, Repair, RobotConfig, Schema,
+    Channel, ChannelDefaults, ChannelKind, Delivery, Direction, Encoding, OperatorConfig, Playout, Repair,
+    RobotConfig, Schema,
 };
 
 use super::teleop::{CodecSpec, Teleop};
@@ -129,6 +130,20 @@ pub enum KindSpec {
     Bulk,
 }
 
+impl KindSpec {
+    fn declared(self) -> ChannelKind {
+        match self {
+            Self::Motion => ChannelKind::Motion,
+            Self::Feedback => ChannelKind::Feedback,
+            Self::Video => ChannelKind::Video,
+            Self::Audio => ChannelKind::Audio,
+            Self::Command => ChannelKind::Command,
+            Self::Telemetry => ChannelKind::Telemetry,
+            Self::Bulk => ChannelKind::Bulk,
+        }
+    }
+}
+
 /// Which way messages of a channel go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -206,45 +221,27 @@ impl ChannelSpec {
             Some(DeliverySpec::Deadline) => Delivery::Deadline,
             Some(DeliverySpec::Reliable) => Delivery::Reliable,
             Some(DeliverySpec::Once) => Delivery::Once,
-            None => match self.kind {
-                KindSpec::Motion | KindSpec::Feedback | KindSpec::Telemetry => Delivery::Newest,
-                KindSpec::Video | KindSpec::Audio => Delivery::Deadline,
-                KindSpec::Command | KindSpec::Bulk => Delivery::Reliable,
-            },
+            None => self.defaults().delivery,
         }
     }
 
     /// The age at which a message is worthless, as it is declared.
     pub fn oldest(&self) -> Option<Duration> {
-        let ms = Duration::from_millis;
-        let default = match self.kind {
-            KindSpec::Motion | KindSpec::Feedback | KindSpec::Audio => ms(200),
-            KindSpec::Video => ms(300),
-            KindSpec::Command | KindSpec::Telemetry | KindSpec::Bulk => Duration::ZERO,
-        };
-        Some(self.deadline.unwrap_or(default)).filter(|age| !age.is_zero())
+        self.deadline.or(self.defaults().deadline).filter(|age| !age.is_zero())
     }
 
     /// Which channel goes first.
     pub fn urgency(&self) -> u8 {
-        self.priority.unwrap_or(match self.kind {
-            KindSpec::Motion => 0,
-            KindSpec::Feedback => 1,
-            KindSpec::Command => 2,
-            KindSpec::Audio => 3,
-            KindSpec::Video => 4,
-            KindSpec::Telemetry => 5,
-            KindSpec::Bulk => 7,
-        })
+        self.priority.unwrap_or(self.defaults().priority)
     }
 
     /// The largest payload.
     pub fn most(&self) -> Bytes {
-        self.largest.unwrap_or(Bytes::new(match self.kind {
-            KindSpec::Motion | KindSpec::Feedback => 4_000,
-            KindSpec::Command | KindSpec::Audio | KindSpec::Telemetry => 64_000,
-            KindSpec::Video | KindSpec::Bulk => 1_000_000,
-        }))
+        self.largest.unwrap_or(self.defaults().largest)
+    }
+
+    fn defaults(&self) -> ChannelDefaults {
+        ChannelDefaults::of(self.kind.declared())
     }
 
     /// What moves by it.
@@ -277,21 +274,12 @@ impl ChannelSpec {
             EncodingSpec::Json => Encoding::Json,
             EncodingSpec::Raw => Encoding::Raw,
         };
-        let kind = match self.kind {
-            KindSpec::Motion => ChannelKind::Motion,
-            KindSpec::Feedback => ChannelKind::Feedback,
-            KindSpec::Video => ChannelKind::Video,
-            KindSpec::Audio => ChannelKind::Audio,
-            KindSpec::Command => ChannelKind::Command,
-            KindSpec::Telemetry => ChannelKind::Telemetry,
-            KindSpec::Bulk => ChannelKind::Bulk,
-        };
         let schema = Schema::new(self.schema_name(), encoding);
         let schema = match &self.definition {
             Some(text) => schema.definition(text),
             None => schema,
         };
-        let channel = Channel::new(&self.name, self.way()?, kind, schema)
+        let channel = Channel::new(&self.name, self.way()?, self.kind.declared(), schema)
             .delivery(self.fate())
             .priority(self.urgency())
             .largest(self.most());

@@ -51,8 +51,8 @@ mod sync;
 mod window;
 
 pub use channel::{
-    Channel, ChannelError, ChannelEvent, ChannelId, ChannelRefusal, ChannelSummary, Packing, Playout,
-    Quantity, Sampling, Schema, SendRefused,
+    Channel, ChannelDefaults, ChannelError, ChannelEvent, ChannelId, ChannelRefusal, ChannelSummary, Packing,
+    Playout, Quantity, Sampling, Schema, SendRefused,
 };
 pub use codec::Codec;
 pub use config::{FEEDBACK_DEADLINE, OperatorConfig, Processing, RobotConfig};

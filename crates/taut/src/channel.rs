@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use taut_core::Bytes;
 pub use taut_session::Delivery;
-use taut_session::{ChannelKind, Direction};
+use taut_session::{ChannelDefaults, ChannelKind, Direction};
 
 use crate::message::Schema;
 use crate::sampling::Sampling;
@@ -48,7 +48,7 @@ pub struct Channel {
 
 /// One constructor for each kind.
 macro_rules! kinds {
-    ($($(#[$doc:meta])* $name:ident, $kind:ident, $largest:literal;)*) => {$(
+    ($($(#[$doc:meta])* $name:ident, $kind:ident;)*) => {$(
         $(#[$doc])*
         pub fn $name(name: impl Into<String>) -> Self {
             Self {
@@ -58,7 +58,7 @@ macro_rules! kinds {
                 delivery: None,
                 priority: None,
                 rate: None,
-                largest: $largest,
+                largest: ChannelDefaults::of(ChannelKind::$kind).largest.get() as usize,
                 sampling: Sampling::every(),
                 repair: Repair::Auto,
                 playout: Playout::AtOnce,
@@ -72,19 +72,19 @@ impl Channel {
         /// Motion beside that of the operator's device, to a [device of the robot's](crate::RobotBuilder::motion) of this name. Its messages
         /// are [`Joints`](crate::Joints), [`Twist`](crate::Twist), [`Gripper`](crate::Gripper) or [`State`](crate::State), and nothing else moves a
         /// robot.
-        motion, Motion, 4_000;
+        motion, Motion;
         /// What a hand feels or sees at once, and of which only the newest counts.
-        feedback, Feedback, 4_000;
+        feedback, Feedback;
         /// What has to be done, once and in order.
-        command, Command, 64_000;
+        command, Command;
         /// Sound.
-        audio, Audio, 64_000;
+        audio, Audio;
         /// Pictures.
-        video, Video, 1_000_000;
+        video, Video;
         /// How something is: the newest counts.
-        telemetry, Telemetry, 64_000;
+        telemetry, Telemetry;
         /// Files, maps, records.
-        bulk, Bulk, 1_000_000;
+        bulk, Bulk;
     }
 
     /// The age at which a message is worthless, wherever it is. Of what is repeated until it arrives nothing ages.
@@ -143,8 +143,7 @@ impl Channel {
 
     /// As far as this end says: what is lost is repeated, and holds up what comes behind it.
     pub(crate) fn is_in_order(&self) -> bool {
-        let by_kind = matches!(self.kind, ChannelKind::Command | ChannelKind::Bulk);
-        self.delivery.map_or(by_kind, |delivery| delivery == Delivery::Reliable)
+        self.delivery.unwrap_or(ChannelDefaults::of(self.kind).delivery) == Delivery::Reliable
     }
 
     pub(crate) fn declared(&self, schema: &Schema, direction: Direction) -> taut_session::Channel {

@@ -62,6 +62,36 @@ impl Schema {
     }
 }
 
+/// What a [`Channel`] of a kind is where it does not say otherwise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChannelDefaults {
+    /// What becomes of messages that are lost or overtaken.
+    pub delivery: Delivery,
+    /// The age at which a message is worthless; `None`: messages do not age.
+    pub deadline: Option<Duration>,
+    /// 0, ahead of all others, to 7.
+    pub priority: u8,
+    /// The largest payload.
+    pub largest: Bytes,
+}
+
+impl ChannelDefaults {
+    /// Of this kind: the table of [`Channel`].
+    pub fn of(kind: ChannelKind) -> Self {
+        let ms = |ms| Some(Duration::from_millis(ms));
+        let (delivery, deadline, priority, largest) = match kind {
+            ChannelKind::Motion => (Delivery::Newest, ms(200), 0, 4_000),
+            ChannelKind::Feedback => (Delivery::Newest, ms(200), 1, 4_000),
+            ChannelKind::Command => (Delivery::Reliable, None, 2, 64_000),
+            ChannelKind::Audio => (Delivery::Deadline, ms(200), 3, 64_000),
+            ChannelKind::Video => (Delivery::Deadline, ms(300), 4, 1_000_000),
+            ChannelKind::Telemetry => (Delivery::Newest, None, 5, 64_000),
+            ChannelKind::Bulk => (Delivery::Reliable, None, 7, 1_000_000),
+        };
+        Self { delivery, deadline, priority, largest: Bytes::new(largest) }
+    }
+}
+
 /// A channel of a session: messages of one schema, one way, with one delivery. Both ends declare it; it is open when they agree on
 /// its name, direction, kind and schema.
 ///
@@ -102,17 +132,7 @@ pub struct Channel {
 impl Channel {
     /// A channel of this kind, with that kind's defaults. The name has 1 to 64 bytes and stands once in each direction.
     pub fn new(name: impl Into<String>, direction: Direction, kind: ChannelKind, schema: Schema) -> Self {
-        let ms = |ms| Some(Duration::from_millis(ms));
-        let (delivery, deadline, priority, largest) = match kind {
-            ChannelKind::Motion => (Delivery::Newest, ms(200), 0, 4_000),
-            ChannelKind::Feedback => (Delivery::Newest, ms(200), 1, 4_000),
-            ChannelKind::Command => (Delivery::Reliable, None, 2, 64_000),
-            ChannelKind::Audio => (Delivery::Deadline, ms(200), 3, 64_000),
-            ChannelKind::Video => (Delivery::Deadline, ms(300), 4, 1_000_000),
-            ChannelKind::Telemetry => (Delivery::Newest, None, 5, 64_000),
-            ChannelKind::Bulk => (Delivery::Reliable, None, 7, 1_000_000),
-        };
-        let largest = Bytes::new(largest);
+        let ChannelDefaults { delivery, deadline, priority, largest } = ChannelDefaults::of(kind);
         let name = name.into();
         Self {
             name,

@@ -43,7 +43,7 @@ use self::acks::{LAZY, PROMPT, Patience, Received};
 pub(crate) use self::arrivals::Arrival;
 use self::declare::agree;
 pub(crate) use self::declare::declare;
-pub use self::declare::{Channel, ChannelError, ChannelRefusal, Schema};
+pub use self::declare::{Channel, ChannelDefaults, ChannelError, ChannelRefusal, Schema};
 pub use self::event::{ChannelEvent, ChannelSummary, SendRefused};
 use self::incoming::{Incoming, Outcome};
 use self::mend::Load;
