@@ -12,7 +12,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use serde_json::json;
 use taut_core::{Duration, Time};
-use taut_io::{Clock, spawn_unprivileged};
+use taut_io::{Clock, flush, spawn_unprivileged};
 
 use crate::host::json_line;
 
@@ -99,11 +99,7 @@ pub(crate) fn finish(patience: Duration) {
     let Some(streams) = STREAMS.get() else { return };
     let clock = Clock::start();
     for queue in [&streams.out, &streams.err] {
-        let left = || {
-            let left = patience - (clock.now() - taut_core::Time::ZERO).min(patience);
-            std::time::Duration::from(left)
-        };
-        queue.finish(left);
+        flush(&queue.items, Item::Done, patience.saturating_sub(clock.now() - Time::ZERO));
     }
 }
 
@@ -147,17 +143,6 @@ impl Queue {
             self.bytes.fetch_sub(length, Ordering::Relaxed);
             self.dropped.fetch_add(count(&text), Ordering::Relaxed);
         }
-    }
-
-    fn finish(&self, left: impl Fn() -> std::time::Duration) {
-        let (sender, done) = sync_channel(1);
-        while let Err(TrySendError::Full(_)) = self.items.try_send(Item::Done(sender.clone())) {
-            if left().is_zero() {
-                return;
-            }
-            std::thread::park_timeout(std::time::Duration::from_millis(5));
-        }
-        let _ = done.recv_timeout(left()); // Whatever is left then is not written.
     }
 }
 
@@ -338,7 +323,7 @@ mod tests {
         let line = format!("{}\n", "x".repeat(1_000));
         let sent = 3_000;
         (0..sent).for_each(|_| output.push(line.clone()));
-        output.finish(|| std::time::Duration::ZERO);
+        flush(&output.items, Item::Done, Duration::ZERO);
         // Somebody reads again.
         let mut text = String::new();
         let mut reader = io::BufReader::new(reader);

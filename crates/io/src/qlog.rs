@@ -6,13 +6,13 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Weak};
 
 use taut_core::{Duration, Time};
 use taut_transport::quic::qlog::{Qlog, QlogSink};
 
-use crate::{Clock, spawn_unprivileged};
+use crate::{Clock, flush, spawn_unprivileged};
 
 /// Records that wait at most, and their bytes.
 const CAPACITY: usize = 8_192;
@@ -60,20 +60,7 @@ impl QlogFolder {
 
     /// Waits until everything is written, but not longer than this; gives what became of it.
     pub fn finish(&self, patience: Duration) -> QlogCounts {
-        let clock = Clock::start();
-        let left = || {
-            let left = patience - (clock.now() - Time::ZERO).min(patience);
-            std::time::Duration::from(left)
-        };
-        let (sender, done) = sync_channel(1);
-        while let Err(TrySendError::Full(_)) = self.sink.items.try_send(Item::Done(sender.clone())) {
-            if left().is_zero() {
-                break;
-            }
-            std::thread::park_timeout(std::time::Duration::from_millis(5));
-        }
-        drop(sender);
-        let _ = done.recv_timeout(left()); // Whatever is left then is not written.
+        flush(&self.sink.items, Item::Done, patience);
         let shared = &self.sink.shared;
         QlogCounts {
             written: shared.written.load(Ordering::Relaxed),

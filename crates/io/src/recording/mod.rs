@@ -29,7 +29,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
+use std::sync::mpsc::{SyncSender, sync_channel};
 
 use taut_agent::SessionObserver;
 use taut_core::{Bytes, Duration, Time};
@@ -40,7 +40,7 @@ use self::observer::Recorder;
 use self::pieces::Pieces;
 pub use self::repair::{Repaired, repair};
 use self::writer::Writer;
-use crate::{Clock, spawn_unprivileged};
+use crate::{Clock, flush, spawn_unprivileged};
 
 /// Messages that wait at most, and their bytes.
 const CAPACITY: usize = 16_384;
@@ -174,20 +174,7 @@ impl Recording {
     /// Waits until everything is written and the file is finished, but not longer than this; gives what became of it. Nothing is
     /// recorded after that.
     pub fn finish(&self, patience: Duration) -> RecordingCounts {
-        let clock = Clock::start();
-        let left = || {
-            let left = patience - (clock.now() - Time::ZERO).min(patience);
-            std::time::Duration::from(left)
-        };
-        let (sender, done) = sync_channel(1);
-        while let Err(TrySendError::Full(_)) = self.queue.items.try_send(Item::Done(sender.clone())) {
-            if left().is_zero() {
-                break;
-            }
-            std::thread::park_timeout(std::time::Duration::from_millis(5));
-        }
-        drop(sender);
-        let _ = done.recv_timeout(left()); // Whatever is left then is not written.
+        flush(&self.queue.items, Item::Done, patience);
         self.counts()
     }
 
