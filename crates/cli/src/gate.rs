@@ -184,10 +184,11 @@ fn summary(status: &Status) -> String {
         "{device} ({mode}): {policy}{k}, {limits}; {watch} sends {rate:.3} Mbit/s, dropped {queue_drops} packets\n"
     );
     for stream in &status.streams {
+        let which =
+            stream.ssrc.map_or_else(|| "streams of before".to_owned(), |ssrc| format!("SSRC {ssrc:#010x}"));
         text += &format!(
-            "  {}, SSRC {:#010x}: {} frames passed, {} dropped; {} packets passed, {} dropped\n",
+            "  {}, {which}: {} frames passed, {} dropped; {} packets passed, {} dropped\n",
             stream.video,
-            stream.ssrc,
             stream.passed_frames,
             stream.dropped_frames,
             stream.passed_packets,
