@@ -338,7 +338,7 @@ impl Arguments {
             (_, true) => Shown::Json(clock),
             (_, false) => Shown::Text(clock),
         };
-        crate::lines::open(&self.input, device, &self.device_channels(), shown, buttons)
+        crate::lines::open(&self.input, device, self.priority(), &self.device_channels(), shown, buttons)
     }
 
     /// How the session is run.
