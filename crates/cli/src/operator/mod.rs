@@ -484,7 +484,7 @@ pub(crate) fn run(arguments: &Arguments, steered: Option<Steered>) -> Ended {
     let (serve, show) = page.unzip();
     let metrics = arguments.metrics.map(|listen| Metrics::start(listen, clock)).transpose()?;
     let remotes = host::resolve_all(&arguments.connect)?;
-    let transport = arguments.paths.transport(arguments.transport, arguments.deadline)?;
+    let transport = arguments.paths.of_session(arguments.transport, arguments.deadline)?;
     let (transport, _traces) = arguments.traces.of(transport, &clock)?;
     let endpoint = Endpoint::connect(transport, remotes[0], security, &clock);
     let endpoint = endpoint.and_then(|endpoint| if arguments.raw { endpoint.raw() } else { Ok(endpoint) });

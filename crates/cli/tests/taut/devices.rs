@@ -449,7 +449,8 @@ fn a_command_is_not_moved_without_limits_and_the_simulated_robot_says_that_it_ha
     for (limits, told) in [
         (&["--force-limit", "20"][..], "--position-limit, --velocity-limit are missing"),
         (&["--force-limit", "20", "--velocity-limit", "1"], "--position-limit is missing"),
-        (&["--force-limit", "inf"], "--force-limit: without end"),
+        (&["--force-limit", "inf"], "is a finite number from 0 up"),
+        (&["--acceleration-limit", "1e39"], "is a finite number from 0 up"),
         (&["--position-limit=0,0,0,1,1,inf"], "--position-limit: without end"),
     ]
     .into_iter()
