@@ -1,40 +1,34 @@
 //! How old things were.
 
+use hdrhistogram::Histogram;
 use serde_json::{Value, json};
 use taut_core::Duration;
 
-/// Ages, in steps of 0.1 ms to 2 s.
-#[derive(Debug, Default)]
-pub(crate) struct Ages {
-    steps: Vec<u32>,
-    count: u64,
+/// Ages, in µs to three digits; what is older than an hour counts as that.
+#[derive(Debug)]
+pub(crate) struct Ages(Histogram<u32>);
+
+const HOUR_US: u64 = 3_600_000_000;
+const DIGITS: u8 = 3;
+
+impl Default for Ages {
+    fn default() -> Self {
+        Self(Histogram::new_with_max(HOUR_US, DIGITS).expect("three digits of a number above one"))
+    }
 }
 
 impl Ages {
-    const STEPS: usize = 20_000;
-
     pub(crate) fn add(&mut self, age: Duration) {
-        if self.steps.is_empty() {
-            self.steps = vec![0; Self::STEPS];
-        }
-        let step = usize::try_from(age.as_nanos() / 100_000).unwrap_or(usize::MAX);
-        self.steps[step.min(Self::STEPS - 1)] += 1;
-        self.count += 1;
+        self.0.saturating_record(age.as_nanos() / 1_000);
     }
 
-    pub(crate) const fn count(&self) -> u64 {
-        self.count
+    pub(crate) fn count(&self) -> u64 {
+        self.0.len()
     }
 
     /// In ms; `None`: there is none.
     pub(crate) fn quantile(&self, share: f64) -> Option<f64> {
-        let needed = ((self.count as f64 * share).ceil() as u64).max(1);
-        let mut sum = 0;
-        let step = self.steps.iter().position(|count| {
-            sum += u64::from(*count);
-            sum >= needed
-        })?;
-        Some((step + 1) as f64 / 10.0)
+        (!self.0.is_empty()).then(|| self.0.value_at_quantile(share) as f64 / 1e3)
     }
 
     pub(crate) fn as_json(&self) -> Value {
@@ -47,10 +41,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quantiles_are_the_ends_of_steps() {
+    fn quantiles_are_exact_to_three_digits_however_old_things_were() {
         let mut ages = Ages::default();
         assert_eq!(ages.quantile(0.5), None);
-        (1..=100).for_each(|ms| ages.add(Duration::from_millis(ms)));
-        assert_eq!((ages.count(), ages.quantile(0.5), ages.quantile(1.0)), (100, Some(50.1), Some(100.1)));
+        for unit in [1, 10, 1_000] {
+            ages = Ages::default();
+            (1..=100).for_each(|age| ages.add(Duration::from_millis(age * unit)));
+            let ms = [0.5, 0.99].map(|share| ages.quantile(share).unwrap() / unit as f64);
+            assert_eq!((ages.count(), ms.map(|ms| (ms * 10.0).round() as u64)), (100, [500, 990]), "{unit}");
+        }
     }
 }

@@ -449,6 +449,7 @@ effort = 20.0
             (with("rate = 2", "rate = 0"), 7, "rate: is 0.001 to 100000"),
             (with("effort = 20.0", ""), 12, "missing field `effort`; needed are joints, position"),
             (with("effort = 20.0", "effort = inf"), 12, "inf is no limit"),
+            (with("effort = 20.0", "effort = 1e39"), 12, "is no limit"),
             (with("velocity = 1.0", "velocity = [1.0]"), 12, "velocity is one value for all of the 2 joints"),
             (with("joints = 2", "joints = 0"), 12, "list of 0"),
             (with("[limits.\"arm/servo_jp\"]", "[limits.\"arm\"]"), 12, "there is no channel of kind motion"),

@@ -17,7 +17,7 @@ use taut_xdp::{
     needed_capabilities,
 };
 
-use crate::host::{OnSignal, privileges};
+use crate::host::{OnSignal, between, privileges};
 use crate::{Ended, print, print_json};
 
 #[derive(Subcommand)]
@@ -66,10 +66,10 @@ pub(crate) struct Attach {
     #[arg(long, value_name = "PACKETS", default_value_t = 0)]
     loss_threshold: u64,
     /// How often the queue is read and the limit changed
-    #[arg(long, value_name = "DURATION", default_value = "100ms")]
+    #[arg(long, value_name = "DURATION", default_value = "100ms", value_parser = between(MILLISECOND, HOUR))]
     update_interval: Duration,
     /// How often the count of bytes begins anew
-    #[arg(long, value_name = "DURATION", default_value = "100ms")]
+    #[arg(long, value_name = "DURATION", default_value = "100ms", value_parser = between(MILLISECOND, HOUR))]
     reset_interval: Duration,
     /// Policy deadline: how long a frame may wait before its first packet is sent, at most
     #[arg(long, value_name = "DURATION", default_value = "200ms")]
@@ -81,6 +81,9 @@ pub(crate) struct Attach {
     #[arg(long, value_name = "DURATION", default_value = "400ms")]
     key_deadline: Duration,
 }
+
+const MILLISECOND: Duration = Duration::from_millis(1);
+const HOUR: Duration = Duration::from_secs(3_600);
 
 #[derive(Args)]
 pub(crate) struct Show {
@@ -184,10 +187,11 @@ fn summary(status: &Status) -> String {
         "{device} ({mode}): {policy}{k}, {limits}; {watch} sends {rate:.3} Mbit/s, dropped {queue_drops} packets\n"
     );
     for stream in &status.streams {
+        let which =
+            stream.ssrc.map_or_else(|| "streams of before".to_owned(), |ssrc| format!("SSRC {ssrc:#010x}"));
         text += &format!(
-            "  {}, SSRC {:#010x}: {} frames passed, {} dropped; {} packets passed, {} dropped\n",
+            "  {}, {which}: {} frames passed, {} dropped; {} packets passed, {} dropped\n",
             stream.video,
-            stream.ssrc,
             stream.passed_frames,
             stream.dropped_frames,
             stream.passed_packets,

@@ -43,11 +43,23 @@ pub(crate) fn every(text: &str) -> Result<Duration, String> {
     Ok(period)
 }
 
-/// A number from 0 up, without a unit: the argument's name says it.
+/// A duration of a range.
+pub(crate) fn between(
+    least: Duration,
+    most: Duration,
+) -> impl Fn(&str) -> Result<Duration, String> + Clone + Send + Sync + 'static {
+    move |text| {
+        let duration: Duration =
+            text.parse().map_err(|error: taut_core::ParseQuantityError| error.to_string())?;
+        if (least..=most).contains(&duration) { Ok(duration) } else { Err(format!("is {least} to {most}")) }
+    }
+}
+
+/// A finite number from 0 up, without a unit: the argument's name says it.
 pub(crate) fn amount(text: &str) -> Result<f32, String> {
     match text.parse::<f32>() {
-        Ok(amount) if amount >= 0.0 => Ok(amount),
-        Ok(_) => Err("is a number from 0 up".to_owned()),
+        Ok(amount) if amount >= 0.0 && amount.is_finite() => Ok(amount),
+        Ok(_) => Err("is a finite number from 0 up".to_owned()),
         Err(_) => Err("is a number without its unit, such as 5 or 0.25".to_owned()),
     }
 }

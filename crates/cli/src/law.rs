@@ -22,18 +22,12 @@ pub(crate) struct LawArguments {
     /// by stiffness). By default the simulated arm's
     #[arg(long, value_name = "STIFFNESS,DAMPING", value_parser = of_positions)]
     servo: Option<Servo>,
-    /// The most with which --law pushes the hand, N
-    #[arg(long, value_name = "NEWTONS", default_value_t = 5.0)]
-    hand_force: f64,
     /// How the hand is turned leads how the arm is turned, by the same --law, and torque comes back; the same at both ends. The robot stops when hand and arm are more than a quarter turn apart
     #[arg(long)]
     turns: bool,
     /// As --servo, of how the robot is turned, with --turns: 0.1 to 1000 N·m/rad, and N·m·s/rad. By default the simulated arm's
     #[arg(long, value_name = "STIFFNESS,DAMPING", value_parser = of_turns, requires = "turns")]
     turning_servo: Option<Servo>,
-    /// The most with which the hand is twisted, N·m, with --turns
-    #[arg(long, value_name = "N·M", default_value_t = 0.5, requires = "turns")]
-    hand_torque: f32,
     /// The longest that this end holds what its --law hears, to play it in even time; 0ms: nothing is held. By default 100ms with wave, and 0ms with every other law
     #[arg(long, value_name = "DURATION", value_parser = held)]
     playout: Option<Duration>,
@@ -113,19 +107,14 @@ impl LawArguments {
         self.turns
     }
 
-    /// The most torque on the hand, N·m.
-    pub(crate) const fn hand_torque(&self) -> f32 {
-        self.hand_torque
-    }
-
     /// # Errors
     /// One line: what does not go with the law.
     pub(crate) fn check(&self, codec: Codec) -> Result<(), String> {
-        if !(0.001..=1_000.0).contains(&self.hand_force) {
-            return Err(format!("--hand-force {} is not 0.001 to 1000 N", self.hand_force));
-        }
-        if !(0.0001..=100.0).contains(&self.hand_torque) {
-            return Err(format!("--hand-torque {} is not 0.0001 to 100 N·m", self.hand_torque));
+        if self.servo.is_some() && self.coupling().is_none() {
+            return Err(format!(
+                "--servo does nothing here: --law {} knows no controller of the robot's position without --turns or --playout",
+                self.name()
+            ));
         }
         if self.turns && codec == Codec::Omni71 {
             return Err("--turns: omni71 has no place for a torque; leave out --codec".to_owned());
@@ -173,11 +162,10 @@ impl LawArguments {
         }
     }
 
-    /// The hand under the law, asked once a `period`.
-    pub(crate) fn hand(&self, device: Device, period: Duration) -> Device {
-        let most = [self.hand_force, f64::from(self.hand_torque)];
+    /// The hand under the law, asked once a `period`, and pushed with so many N, and N·m, at most.
+    pub(crate) fn hand(&self, device: Device, period: Duration, most: [f32; 2]) -> Device {
         match self.coupling() {
-            Some(coupling) => Box::new(coupling.hand(device, period, most)),
+            Some(coupling) => Box::new(coupling.hand(device, period, most.map(f64::from))),
             None => device,
         }
     }

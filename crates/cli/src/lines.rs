@@ -7,6 +7,7 @@ use taut_core::printable;
 use taut_io::Clock;
 use taut_io::device::lines::{MessageLine, Splitter};
 use taut_io::device::{Buttons, DeviceDrops, InputLines, LineInput, ProcessInput, lines_of};
+use taut_session::Priority;
 
 use crate::channels::Channels;
 use crate::host::json_line;
@@ -34,10 +35,11 @@ pub(crate) enum Shown {
     Nowhere,
 }
 
-/// `device` makes states, unless the input is lines.
+/// `device` makes states, unless the input is a program or lines, whose states are so urgent.
 pub(crate) fn open(
     input: &Input,
     device: Option<Device>,
+    priority: Priority,
     channels: &Channels,
     shown: Shown,
     buttons: Buttons,
@@ -48,8 +50,8 @@ pub(crate) fn open(
         let mut complaints = Complaints::default();
         let cannot = |error| format!("the input `{}` cannot be started: {error}", program.words().join(" "));
         let complain = move |why: &str| complain(&mut complaints, why);
-        let device =
-            ProcessInput::start(program.words(), &known, buttons.clone(), complain).map_err(cannot)?;
+        let device = ProcessInput::start(program.words(), &known, buttons.clone(), complain);
+        let device = device.map_err(cannot)?.priority(priority);
         let (drops, failed) = (Some(device.message_drops()), Some(Box::new(device.failed()) as _));
         return Ok(Opened { device: Box::new(device), lines: None, drops, failed, buttons });
     }
@@ -57,7 +59,7 @@ pub(crate) fn open(
         Some(device) if channels.is_empty() => {
             return Ok(Opened { device, lines: None, drops: None, failed: None, buttons });
         }
-        device => LineInput::new(device, &known),
+        device => LineInput::new(device, &known).priority(priority),
     };
     if !matches!(shown, Shown::Nowhere) {
         device.tells(move |message| tell(shown, message)).map_err(cannot)?;

@@ -166,7 +166,7 @@ impl PartOf {
         }
         let paths = paths.clone();
         let switch = move |name: &str| {
-            let transport = paths.transport(name.parse()?, deadline)?;
+            let transport = paths.of_session(name.parse()?, deadline)?;
             endpoint.switch(transport).map_err(|error| error.to_string())?;
             host::insist(&leave);
             Ok(())

@@ -81,7 +81,9 @@ impl FromStr for PathPolicy {
             Some(("best", count)) => {
                 number(count).filter(|count| *count > 0).map(|count| Self::Mtip(Policy::Best(count)))
             }
-            Some(("fixed", path)) => number(path).map(|path| Self::Mtip(Policy::Fixed(PathId(path)))),
+            Some(("fixed", path)) => number(path)
+                .filter(|path| usize::from(*path) < MAX_PATHS)
+                .map(|path| Self::Mtip(Policy::Fixed(PathId(path)))),
             _ => None,
         };
         let wrong = || {
@@ -98,6 +100,20 @@ impl Paths {
     /// Is what may be late to be refused?
     pub(crate) fn strictly_in_time(&self) -> bool {
         self.strictly_in_time
+    }
+
+    /// The transport of a session, which judges by no age but its own.
+    pub(crate) fn of_session(
+        &self,
+        kind: TransportKind,
+        deadline: Duration,
+    ) -> Result<TransportConfig, String> {
+        if self.strictly_in_time && kind != TransportKind::Mtip {
+            return Err(format!(
+                "--strictly-in-time does nothing here: it is for --transport mtip, not for {kind}"
+            ));
+        }
+        self.transport(kind, deadline)
     }
 
     /// A transport with its settings; what has no deadline of its own is to arrive within `deadline`, if it can.
@@ -192,11 +208,17 @@ impl Paths {
 
     /// The endpoint, bound to the paths.
     pub(crate) fn over(&self, endpoint: Endpoint) -> Result<Endpoint, String> {
-        if let (Some(PathPolicy::Mtip(Policy::Fixed(PathId(path)))), count @ 1..) =
-            (self.policy, self.path.len())
+        // Without --path who connects has one, and who listens those over which its peer comes.
+        let count = if self.path.is_empty() && endpoint.remote().is_none() {
+            MAX_PATHS
+        } else {
+            self.path.len().max(1)
+        };
+        if let Some(PathPolicy::Mtip(Policy::Fixed(PathId(path)))) = self.policy
             && usize::from(path) >= count
         {
-            return Err(format!("--policy fixed:{path}: there are {count} --path, counted from 0"));
+            let needed = path + 1;
+            return Err(format!("--policy fixed:{path} needs {needed} --path, which are counted from 0"));
         }
         endpoint.over(&self.path).map_err(|error| error.to_string())
     }

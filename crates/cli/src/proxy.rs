@@ -57,8 +57,8 @@ pub(crate) struct Arguments {
     /// Flows at a time: addresses of applications
     #[arg(long, default_value_t = 256, value_parser = clap::value_parser!(u16).range(1..=4096))]
     flows: u16,
-    /// A flow ends when nothing was said in it for so long
-    #[arg(long, value_name = "DURATION", default_value = "60s")]
+    /// A flow ends when nothing was said in it for so long, 1s to a day
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = host::between(SECOND, DAY))]
     idle: Duration,
     /// The file of this host's identity, as for `taut identity`
     #[arg(long, value_name = "FILE")]
@@ -69,7 +69,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     json: bool,
     /// A report so often
-    #[arg(long, value_name = "DURATION", default_value = "10s")]
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = host::every)]
     every: Duration,
     /// While datagrams come no further apart than this on the average, poll instead of sleeping: quicker, at the cost of a CPU
     /// that nobody else wants; 0s: never [default: 200us; with --fifo 0s]
@@ -87,6 +87,9 @@ pub(crate) struct Arguments {
 
 /// Bytes: some thousand small datagrams, where `net.core.rmem_max` allows it.
 const RECEIVE_BUFFER: usize = 4 << 20;
+
+const SECOND: Duration = Duration::from_secs(1);
+const DAY: Duration = Duration::from_secs(86_400);
 
 /// Whose side an address is on.
 #[derive(Clone, Debug)]

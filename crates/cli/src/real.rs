@@ -21,14 +21,14 @@ use crate::{Ended, print, print_json};
 pub(crate) struct RealArguments {
     /// Over real sockets, between two network namespaces that are made and removed, one run after the other, each beside
     /// its simulated twin (needs root)
-    #[arg(long)]
+    #[arg(long, group = "beside_twins")]
     pub(crate) real: bool,
     /// The same in a Linux kernel of its own in virtual time, with that kernel's TCP and its netem in place of the emulator:
     /// exact to the microsecond whatever this host does (needs what `make oracle` builds, or TAUT_KERNEL)
-    #[arg(long, conflicts_with_all = ["real", "events", "samples", "capture"])]
+    #[arg(long, group = "beside_twins", conflicts_with_all = ["real", "events", "samples", "capture"])]
     pub(crate) kernel: bool,
     /// Without the simulated twins
-    #[arg(long)]
+    #[arg(long, requires = "beside_twins")]
     alone: bool,
     /// What carries packets between the two namespaces
     #[arg(long, default_value = "emulator", requires = "real")]

@@ -260,15 +260,14 @@ impl Arguments {
 
     /// What the device keeps to by itself.
     fn device_limits(&self) -> DeviceLimits {
-        let finite = |limit: Option<f32>| limit.filter(|limit| limit.is_finite());
         let position = match self.position_limit[..] {
             [a, b, c, d, e, f] => Some([[a.min(d), b.min(e), c.min(f)], [a.max(d), b.max(e), c.max(f)]]),
             _ => None,
         };
         DeviceLimits {
             position: position.filter(|corners| corners.iter().flatten().all(|part| part.is_finite())),
-            velocity: finite(self.velocity_limit),
-            force: finite(self.force_limit),
+            velocity: self.velocity_limit,
+            force: self.force_limit,
         }
     }
 
@@ -306,16 +305,11 @@ impl Arguments {
         if self.robot.is_simulated_here() {
             return Ok(());
         }
-        let limits = self.device_limits();
-        let endless = [
-            ("--position-limit", !self.position_limit.is_empty() && limits.position.is_none()),
-            ("--velocity-limit", self.velocity_limit.is_some() && limits.velocity.is_none()),
-            ("--force-limit", self.force_limit.is_some() && limits.force.is_none()),
-        ];
-        if let Some((name, _)) = endless.iter().find(|(_, endless)| *endless) {
-            return Err(format!(
-                "{name}: without end it limits nothing; what is not simulated here needs numbers"
-            ));
+        if !self.position_limit.is_empty() && self.device_limits().position.is_none() {
+            return Err(
+                "--position-limit: without end it limits nothing; what is not simulated here needs numbers"
+                    .to_owned(),
+            );
         }
         let turn_limits = self.angular_velocity_limit.zip(self.torque_limit);
         if self.law.turns() && turn_limits.is_none() {
@@ -413,7 +407,7 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
     let probed =
         arguments.probe.map(|listen| Beside::listen(listen, security.clone(), &clock)).transpose()?;
     let fingerprint = security.fingerprint();
-    let transport = arguments.paths.transport(arguments.transport, arguments.feedback_deadline)?;
+    let transport = arguments.paths.of_session(arguments.transport, arguments.feedback_deadline)?;
     let (transport, _traces) = arguments.traces.of(transport, &clock)?;
     let endpoint = Endpoint::listen(transport, arguments.listen, security, &clock);
     let endpoint = endpoint.and_then(|endpoint| if arguments.raw { endpoint.raw() } else { Ok(endpoint) });

@@ -79,6 +79,8 @@ pub struct AttachedGate {
     controller: Controller,
     reading: QueueReading,
     idle: IdleStreams,
+    /// What became of streams that are no longer in the program's map.
+    forgotten: Vec<StreamStatus>,
     doubts: Doubts,
     device: String,
     index: u32,
@@ -120,6 +122,7 @@ impl AttachedGate {
             controller,
             reading,
             idle: IdleStreams::default(),
+            forgotten: Vec::new(),
             doubts: Doubts::new(&device, now()),
             device,
             index,
@@ -160,7 +163,11 @@ impl AttachedGate {
             let by_deadline = self.controller.settings().by_deadline;
             self.doubts.look(now, self.program.maps().filters(), &streams, by_deadline, untracked);
             for key in self.idle.forgotten(now, streams.iter().map(|(key, stream)| (*key, stream))) {
-                self.program.maps().forget(key);
+                let maps = self.program.maps();
+                for (_, stream) in streams.iter().filter(|(other, _)| *other == key) {
+                    StreamStatus::new(key, maps.filters(), stream).forget(&mut self.forgotten);
+                }
+                maps.forget(key);
             }
         }
         Ok(true)
@@ -180,7 +187,7 @@ impl AttachedGate {
         let maps = self.program.maps();
         let (streams, untracked_packets) = (maps.streams(), maps.untracked());
         let told = |(key, stream): &(_, _)| StreamStatus::new(*key, maps.filters(), stream);
-        let told = streams.iter().map(told).collect();
+        let told = streams.iter().map(told).chain(self.forgotten.iter().cloned()).collect();
         maps.check()?;
         let limited = !settings.by_deadline && settings.rate_limit != u64::MAX;
         Ok(Status {

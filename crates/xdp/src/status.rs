@@ -34,7 +34,7 @@ pub struct Status {
     pub queue_backlog_bytes: u64,
     /// Packets that passed because there were too many streams.
     pub untracked_packets: u64,
-    /// Every stream.
+    /// Every stream; those that were silent for so long that they are forgotten as one for each video.
     pub streams: Vec<StreamStatus>,
     /// What seems to be wrong with what it was told is video, a line each.
     #[serde(default)]
@@ -46,8 +46,8 @@ pub struct Status {
 pub struct StreamStatus {
     /// The filter that took it, as on the command line: `udp:5004`. An SSRC is unique only within its session.
     pub video: String,
-    /// Its synchronisation source.
-    pub ssrc: u32,
+    /// Its synchronisation source; `null`: all that are forgotten.
+    pub ssrc: Option<u32>,
     /// Packets that passed.
     pub passed_packets: u64,
     /// Packets that were dropped.
@@ -66,13 +66,28 @@ impl StreamStatus {
     pub(crate) fn new(key: StreamKey, filters: &[VideoFilter], stream: &Stream) -> Self {
         Self {
             video: filters.get(usize::from(key.filter)).map(ToString::to_string).unwrap_or_default(),
-            ssrc: key.ssrc,
+            ssrc: Some(key.ssrc),
             passed_packets: stream.passed_packets,
             dropped_packets: stream.dropped_packets,
             passed_bytes: stream.passed_bytes,
             dropped_bytes: stream.dropped_bytes,
             passed_frames: stream.passed_frames,
             dropped_frames: stream.dropped_frames,
+        }
+    }
+
+    /// Adds it to those of the same video that are `forgotten`.
+    pub(crate) fn forget(self, forgotten: &mut Vec<Self>) {
+        match forgotten.iter_mut().find(|sum| sum.video == self.video) {
+            None => forgotten.push(Self { ssrc: None, ..self }),
+            Some(sum) => {
+                sum.passed_packets += self.passed_packets;
+                sum.dropped_packets += self.dropped_packets;
+                sum.passed_bytes += self.passed_bytes;
+                sum.dropped_bytes += self.dropped_bytes;
+                sum.passed_frames += self.passed_frames;
+                sum.dropped_frames += self.dropped_frames;
+            }
         }
     }
 }
@@ -100,7 +115,8 @@ impl Status {
         for (name, help, counts) in per_stream {
             head(&mut text, &format!("{name}_total"), "counter", help);
             for (status, stream) in statuses.iter().flat_map(|s| s.streams.iter().map(move |t| (s, t))) {
-                let (device, video, ssrc) = (label(&status.device), label(&stream.video), stream.ssrc);
+                let (device, video) = (label(&status.device), label(&stream.video));
+                let ssrc = stream.ssrc.map_or_else(|| "forgotten".to_owned(), |ssrc| ssrc.to_string());
                 for (verdict, count) in ["pass", "drop"].into_iter().zip(counts(stream)) {
                     let labels = format!(
                         "device=\"{device}\",video=\"{video}\",ssrc=\"{ssrc}\",verdict=\"{verdict}\""
@@ -164,7 +180,7 @@ mod tests {
     fn metrics_are_in_prometheus_text_format() {
         let stream = StreamStatus {
             video: "udp:5004".to_owned(),
-            ssrc: 7,
+            ssrc: Some(7),
             passed_packets: 3,
             dropped_packets: 2,
             ..StreamStatus::default()
@@ -176,6 +192,15 @@ mod tests {
             streams: vec![stream],
             ..Status::default()
         };
+        let mut forgotten = Vec::new();
+        (0..2).for_each(|_| status.streams[0].clone().forget(&mut forgotten));
+        assert_eq!(forgotten.len(), 1);
+        let streams = [status.streams.clone(), forgotten].concat();
+        let later = Status::prometheus(&[Status { streams, ..status.clone() }]);
+        let counted = "taut_gate_packets_total{device=\"a\\\"b\",video=\"udp:5004\",ssrc=";
+        for line in ["\"7\",verdict=\"drop\"} 2\n", "\"forgotten\",verdict=\"drop\"} 4\n"] {
+            assert!(later.contains(&format!("{counted}{line}")), "{later}");
+        }
         let text = Status::prometheus(&[status.clone(), Status { streams: Vec::new(), ..status }]);
         assert!(text.contains(
             "# TYPE taut_gate_packets_total counter\n\

@@ -138,7 +138,7 @@ pub(super) fn from_urdf(path: &Path, joints: Option<&[String]>) -> Result<Joints
 /// A limit that is no number, or without end, limits nothing.
 fn finite(value: &Value) -> Result<(), String> {
     match value {
-        Value::Float(number) if !number.is_finite() => Err(format!("{number} is no limit")),
+        Value::Float(number) if !(*number as f32).is_finite() => Err(format!("{number} is no limit")),
         Value::Array(list) => list.iter().try_for_each(finite),
         Value::Table(table) => table.values().try_for_each(finite),
         _ => Ok(()),

@@ -95,9 +95,12 @@ pub(crate) struct Arguments {
     /// The age at which a state is worthless
     #[arg(long, value_name = "DURATION", default_value = "200ms")]
     deadline: Duration,
-    /// The largest force at the hand, N
+    /// The largest force at the hand, N, by any --law
     #[arg(long, value_name = "N", default_value = "5", value_parser = host::amount)]
     force_limit: f32,
+    /// The most with which the hand is twisted, N·m, with --turns
+    #[arg(long, value_name = "N·M", default_value_t = 0.5, requires = "turns", value_parser = torque)]
+    hand_torque: f32,
     /// When to let the robot move without being asked; after an emergency stop never
     #[arg(long, value_enum, default_value = "never")]
     resume: Resume,
@@ -197,6 +200,12 @@ impl FromStr for Every {
             _ => Err(format!("`{text}` is neither a number of states nor a time; write 10000 or 1s")),
         }
     }
+}
+
+/// Argument `--hand-torque`.
+fn torque(text: &str) -> Result<f32, String> {
+    let torque = host::amount(text)?;
+    if (0.0001..=100.0).contains(&torque) { Ok(torque) } else { Err("is 0.0001 to 100 N·m".to_owned()) }
 }
 
 type Screens = (Vec<Screen>, Vec<ScreenWords>);
@@ -329,7 +338,7 @@ impl Arguments {
             (_, true) => Shown::Json(clock),
             (_, false) => Shown::Text(clock),
         };
-        crate::lines::open(&self.input, device, &self.device_channels(), shown, buttons)
+        crate::lines::open(&self.input, device, self.priority(), &self.device_channels(), shown, buttons)
     }
 
     /// How the session is run.
@@ -369,7 +378,7 @@ impl Arguments {
             .deadline(self.deadline)
             .reliable(self.reliable)
             .feedback_force(self.force_limit)
-            .feedback_torque(self.law.hand_torque())
+            .feedback_torque(self.hand_torque)
             .turns(self.law.turns())
             .control_law(self.law.told())
             .order(order);
@@ -469,12 +478,13 @@ pub(crate) fn run(arguments: &Arguments, steered: Option<Steered>) -> Ended {
         }
     };
     let Opened { device, lines: taker, drops, failed: input_failed, buttons: pressed } = opened;
-    let device = arguments.law.hand(device, arguments.period());
+    let device =
+        arguments.law.hand(device, arguments.period(), [arguments.force_limit, arguments.hand_torque]);
     let (place, page) = page.unzip();
     let (serve, show) = page.unzip();
     let metrics = arguments.metrics.map(|listen| Metrics::start(listen, clock)).transpose()?;
     let remotes = host::resolve_all(&arguments.connect)?;
-    let transport = arguments.paths.transport(arguments.transport, arguments.deadline)?;
+    let transport = arguments.paths.of_session(arguments.transport, arguments.deadline)?;
     let (transport, _traces) = arguments.traces.of(transport, &clock)?;
     let endpoint = Endpoint::connect(transport, remotes[0], security, &clock);
     let endpoint = endpoint.and_then(|endpoint| if arguments.raw { endpoint.raw() } else { Ok(endpoint) });

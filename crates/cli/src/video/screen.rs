@@ -1,6 +1,6 @@
 //! The operator's end: a thread that decodes pictures, asks for what is missing, and measures how old they are.
 
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
 use serde_json::{Value, json};
@@ -19,6 +19,7 @@ use crate::streams::print;
 const PAYLOADS: usize = 64;
 /// Measures are told so often.
 const EVERY: Duration = Duration::from_secs(1);
+const MILLISECOND: Duration = Duration::from_millis(1);
 
 /// A payload that came.
 struct Came {
@@ -83,30 +84,44 @@ impl Screen {
     fn run(mut self, clock: Clock, send: &impl Fn(ChannelId, Vec<u8>)) {
         let mut second = Measured::default();
         let mut due = clock.now() + EVERY;
-        while let Ok(came) = self.payloads.recv() {
-            let bytes = came.payload.len() as u64;
-            second.bytes += bytes;
-            self.measured.bytes += bytes;
-            // What is no picture is counted by the decoder.
-            let taken = self.decoder.take(&came.payload).unwrap_or_default();
-            let now = clock.now();
-            // The newest is what is shown, and is the one that came, unless that one lacks something.
-            for decoded in &taken.decoded {
-                (second.codec, self.measured.codec) =
-                    (Some(decoded.picture.codec), Some(decoded.picture.codec));
-                let age = came.age.map(|age| age + now.saturating_since(came.at));
-                let is_read = Scene::read(&decoded.image).is_some();
-                second.show(now, age, is_read);
-                self.measured.show(now, age, is_read);
+        loop {
+            let left = due.saturating_since(clock.now());
+            match self.payloads.recv_timeout(std::time::Duration::from(left)) {
+                Ok(came) => self.take(clock, &came, &mut second, send),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
             }
-            taken.ask.into_iter().for_each(|ask| send(self.ask, ask.emit().to_vec()));
-            if self.measures && now >= due {
-                self.tell("video", now, EVERY + now.saturating_since(due), &second);
+            let now = clock.now();
+            if now >= due {
+                second.hold(now);
+                if self.measures {
+                    self.tell("video", now, EVERY + now.saturating_since(due), &second);
+                }
                 second = second.next(self.decoder.counts());
                 due = now + EVERY;
             }
         }
-        self.tell("video_summary", clock.now(), self.measured.span(), &self.measured);
+        let now = clock.now();
+        self.measured.hold(now);
+        self.tell("video_summary", now, self.measured.span(now), &self.measured);
+    }
+
+    fn take(&mut self, clock: Clock, came: &Came, second: &mut Measured, send: &impl Fn(ChannelId, Vec<u8>)) {
+        let bytes = came.payload.len() as u64;
+        second.bytes += bytes;
+        self.measured.bytes += bytes;
+        // What is no picture is counted by the decoder.
+        let taken = self.decoder.take(&came.payload).unwrap_or_default();
+        let now = clock.now();
+        // The newest is what is shown, and is the one that came, unless that one lacks something.
+        for decoded in &taken.decoded {
+            (second.codec, self.measured.codec) = (Some(decoded.picture.codec), Some(decoded.picture.codec));
+            let age = came.age.map(|age| age + now.saturating_since(came.at));
+            let is_read = Scene::read(&decoded.image).is_some();
+            second.show(now, age, is_read);
+            self.measured.show(now, age, is_read);
+        }
+        taken.ask.into_iter().for_each(|ask| send(self.ask, ask.emit().to_vec()));
     }
 
     fn tell(&self, event: &'static str, now: Time, span: Duration, measured: &Measured) {
@@ -146,7 +161,7 @@ struct Measured {
     /// Of the picture that is held, every millisecond.
     held: Ages,
     began: Option<Time>,
-    /// When the last was decoded, and how old it was.
+    /// How old the one that is held was at this time.
     last: Option<(Time, Duration)>,
     counted: DecoderCounts,
 }
@@ -156,13 +171,19 @@ impl Measured {
         self.frames += 1;
         self.read += u64::from(is_read);
         self.began.get_or_insert(now);
-        if let Some((at, then)) = self.last {
-            let passed = now.saturating_since(at);
-            (0..passed.as_nanos() / 1_000_000).for_each(|ms| self.held.add(then + Duration::from_millis(ms)));
-        }
+        self.hold(now);
         if let Some(age) = age {
             self.ages.add(age);
             self.last = Some((now, age));
+        }
+    }
+
+    /// Nothing newer came until now.
+    fn hold(&mut self, now: Time) {
+        let Some((at, age)) = &mut self.last else { return };
+        while *at + MILLISECOND <= now {
+            self.held.add(*age);
+            (*at, *age) = (*at + MILLISECOND, *age + MILLISECOND);
         }
     }
 
@@ -171,8 +192,9 @@ impl Measured {
         Self { last: self.last, counted, ..Self::default() }
     }
 
-    fn span(&self) -> Duration {
-        self.began.zip(self.last).map_or(Duration::ZERO, |(began, (last, _))| last.saturating_since(began))
+    /// From the first picture on.
+    fn span(&self, now: Time) -> Duration {
+        self.began.map_or(Duration::ZERO, |began| now.saturating_since(began))
     }
 
     fn as_json(&self, name: &str, counts: DecoderCounts, span: Duration) -> Vec<(&'static str, Value)> {
@@ -214,8 +236,26 @@ mod tests {
         measured.show(Time::ZERO + ms(100), Some(ms(20)), true);
         measured.show(Time::ZERO + ms(200), Some(ms(30)), false);
         assert_eq!((measured.frames, measured.read, measured.held.count()), (2, 1, 100));
-        assert_eq!(measured.held.quantile(0.5), Some(69.1));
-        assert_eq!(measured.held.quantile(1.0), Some(119.1));
-        assert_eq!(measured.ages.quantile(0.99), Some(30.1));
+        let ms = |ages: &Ages, share| ages.quantile(share).unwrap().round() as u64;
+        let held = [0.5, 1.0].map(|share| ms(&measured.held, share));
+        assert_eq!((held, ms(&measured.ages, 0.99)), ([69, 119], 30));
+    }
+
+    #[test]
+    fn a_picture_that_stands_still_grows_old_though_none_comes() {
+        let ms = Duration::from_millis;
+        let (mut all, mut second) = (Measured::default(), Measured::default());
+        all.show(Time::ZERO, Some(ms(20)), true);
+        second.show(Time::ZERO, Some(ms(20)), true);
+        for seconds in 1..=30 {
+            second = second.next(DecoderCounts::default());
+            second.hold(Time::ZERO + ms(1_000 * seconds));
+        }
+        all.hold(Time::ZERO + ms(30_000));
+        for (held, [p50, last]) in [(&second.held, [29_520.0, 30_019.0]), (&all.held, [15_020.0, 30_019.0])] {
+            let near = |share, expected: f64| (held.quantile(share).unwrap() / expected - 1.0).abs() < 0.001;
+            assert!(near(0.5, p50) && near(1.0, last), "{} {:?}", held.count(), held.as_json());
+        }
+        assert_eq!((second.held.count(), all.held.count()), (1_000, 30_000));
     }
 }

@@ -388,6 +388,39 @@ fn a_class_of_python_is_a_robot_and_another_one_an_input_whose_buttons_resume_an
 }
 
 #[test]
+fn states_of_programs_and_of_lines_are_as_urgent_as_it_is_said() {
+    let _beside = beside_others();
+    if !has_python() {
+        return;
+    }
+    for input in ["lines", "python:hand:Hand"] {
+        let world = World::new(&format!("device-priority-{}", &input[..5]));
+        world.write(
+            "hand.py",
+            "from taut.device import State\n\nclass Hand:\n    def sample(self):\n        return State()\n",
+        );
+        let mut robot = Running::start(world.command(
+            "robot --listen 127.0.0.1:0 --plaintext --transport udp --state kept --watchdog 2s --json",
+        ));
+        let address = robot.wait_for("listening")["address"].as_str().unwrap().to_owned();
+        let mut operator = world.command(&format!(
+            "operator --connect {address} --plaintext --transport udp --state asked --priority high --every 100ms --resume start --commands --input {input} --json"
+        ));
+        operator.env("PYTHONPATH", PYTHONPATH);
+        let mut operator = Running::start(operator);
+        operator.wait_for("resumed");
+        operator.say(if input == "lines" { r#"{"state":{"position_m":[0,0,0]}}"# } else { "h" });
+        let sent = |line: &Value, name: &str| {
+            let streams = line["status"]["streams"].as_array().into_iter().flatten();
+            streams.filter(|it| it["name"] == name).filter_map(|it| it["sent"].as_u64()).sum::<u64>()
+        };
+        let status = operator.find(|line| sent(line, "high") + sent(line, "normal") > 0);
+        let status = status.expect("states are sent");
+        assert_eq!(sent(&status, "normal"), 0, "{input}: {status}");
+    }
+}
+
+#[test]
 fn the_controllers_force_keeps_to_its_limit_and_the_arms_own_speed_is_told() {
     let _beside = beside_others();
     let limits = "--position-limit=-1,-1,-1,1,1,1 --velocity-limit 5 --force-limit 3";
@@ -416,7 +449,8 @@ fn a_command_is_not_moved_without_limits_and_the_simulated_robot_says_that_it_ha
     for (limits, told) in [
         (&["--force-limit", "20"][..], "--position-limit, --velocity-limit are missing"),
         (&["--force-limit", "20", "--velocity-limit", "1"], "--position-limit is missing"),
-        (&["--force-limit", "inf"], "--force-limit: without end"),
+        (&["--force-limit", "inf"], "is a finite number from 0 up"),
+        (&["--acceleration-limit", "1e39"], "is a finite number from 0 up"),
         (&["--position-limit=0,0,0,1,1,inf"], "--position-limit: without end"),
     ]
     .into_iter()

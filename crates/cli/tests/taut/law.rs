@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::devices::{PYTHONPATH, has_python};
 use crate::sessions::{Running, beside_one, signal};
-use crate::world::World;
+use crate::world::{World, ended};
 
 /// A session of six seconds with a wall: the operator's summary, the most that it was told of what the robot feels along or about x, N or N·m, and all that the robot said.
 fn felt(world: &World, robot: &str, operator: &str, what: &str) -> (Value, f64, String) {
@@ -92,6 +92,55 @@ class Arm:
     def stop(self, cause):
         pass
 "#;
+
+/// It writes down the most that it was pushed with, and goes to and fro.
+const HAND: &str = r#"
+from math import cos, pi, sin, sqrt
+from time import monotonic
+from taut.device import State
+
+class Hand:
+    def __init__(self):
+        self.most = 0.0
+
+    def sample(self):
+        turn = 2 * pi * monotonic()
+        return State((0.05 * sin(turn), 0, 0), velocity=(0.1 * pi * cos(turn), 0, 0))
+
+    def feel(self, state):
+        force = sqrt(sum(part * part for part in state.force))
+        if force > self.most:
+            self.most = force
+            with open("most", "w") as file:
+                file.write(str(force))
+"#;
+
+#[test]
+fn the_largest_force_at_the_hand_holds_by_every_law() {
+    let _beside = beside_one();
+    if !has_python() {
+        return;
+    }
+    for law in ["position_force", "position_position", "wave", "tdpa"] {
+        let world = World::new(&format!("force-limit-{law}"));
+        world.write("hand.py", HAND);
+        let mut robot = Running::start(world.command(&format!(
+            "robot --listen 127.0.0.1:0 --plaintext --transport udp --state kept --watchdog 1s --robot sim:wall --law {law} --json"
+        )));
+        let address = robot.wait_for("listening")["address"].as_str().unwrap().to_owned();
+        let mut operator = world.command(&format!(
+            "operator --connect {address} --plaintext --transport udp --state asked --messages 4000 --law {law} \
+             --force-limit 0.5 --resume start --input python:hand:Hand"
+        ));
+        operator.env("PYTHONPATH", PYTHONPATH);
+        let told = ended(operator.output().unwrap());
+        signal(robot.pid(), "-TERM");
+        robot.wait_for("summary");
+        assert_eq!(told.status, 0, "{law}: {told:?}");
+        let most: f64 = std::fs::read_to_string(world.path("most")).unwrap().parse().unwrap();
+        assert!((0.1..0.501).contains(&most), "{law}: {most} N");
+    }
+}
 
 #[test]
 fn an_arm_that_is_a_class_of_python_is_turned_by_a_law() {
@@ -193,7 +242,8 @@ fn what_does_not_go_with_a_law_is_refused_with_what_to_do() {
         assert!(refused(servo).contains(why), "{servo}: {}", refused(servo));
     }
     assert!(refused("--law oracle").contains("known in simulation alone"));
-    assert!(refused("--law tdpa --hand-force 0").contains("0.001 to 1000 N"));
-    assert!(refused("--turns --hand-torque 0").contains("0.0001 to 100 N·m"));
+    assert!(refused("--servo 3000,45").contains("--servo does nothing here"));
+    let hand = "operator --connect x:1 --plaintext --transport udp --state none --turns --hand-torque 0";
+    assert!(world.taut(hand).err.contains("0.0001 to 100 N·m"));
     assert!(refused("--turns --codec omni71").contains("leave out --codec"));
 }

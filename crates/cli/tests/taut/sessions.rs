@@ -556,7 +556,7 @@ fn a_command_alone_prints_its_help_and_a_number_that_is_none_what_is_expected() 
     }
     for (arguments, told) in [
         ("operator --connect x:1 --plaintext --force-limit 5N", "a number without its unit, such as 5"),
-        ("robot --listen 127.0.0.1:0 --plaintext --velocity-limit=-1", "is a number from 0 up"),
+        ("robot --listen 127.0.0.1:0 --plaintext --velocity-limit=-1", "is a finite number from 0 up"),
         ("robot --listen 4450 --plaintext", "such as 0.0.0.0:4433"),
     ] {
         let ended = world.taut(arguments);
@@ -628,6 +628,20 @@ fn what_is_wrong_is_one_line_that_says_what_to_do() {
             "operator --connect 127.0.0.1:1 --plaintext --transport mtip --window 9",
             "--transport mtip with --policy adaptive",
         ),
+        (
+            "operator --connect 127.0.0.1:1 --plaintext --transport udp --strictly-in-time",
+            "it is for --transport mtip, not for udp",
+        ),
+        ("robot --listen 127.0.0.1:0 --plaintext --strictly-in-time", "not for quic"),
+        (
+            "operator --connect 127.0.0.1:1 --plaintext --transport mtip --policy fixed:1",
+            "needs 2 --path, which are counted from 0",
+        ),
+        ("robot --listen 127.0.0.1:0 --plaintext --transport mtip --policy fixed:8", "is not a policy"),
+        ("proxy --listen udp:0 --to 127.0.0.1:1 --plaintext --idle 100ms", "is 1s to 86400s"),
+        ("proxy --listen udp:0 --to 127.0.0.1:1 --plaintext --every 0s", "1ms or longer"),
+        ("gate attach lo --video udp:5004 --watch qdisc:lo --update-interval 0s", "is 1ms to 3600s"),
+        ("run scenario.toml --alone", "--real|--kernel"),
         (
             "operator --connect 127.0.0.1:1 --plaintext --input demo --repeat",
             "--repeat is for --input trace:FILE",

@@ -5,7 +5,7 @@ use std::process::{Child, Command};
 
 use serde_json::Value;
 
-use crate::sessions::{Running, beside_one};
+use crate::sessions::{Running, beside_one, signal};
 use crate::world::World;
 
 const LOSSY: &str = r#"title = "twenty milliseconds each way, and one percent lost"
@@ -59,7 +59,8 @@ fn watched(name: &str, network: Option<&str>, source: &str) -> Option<(Value, Va
         "operator --connect {address} --robot-id {robot_id} --identity operator --state asked --messages 6000 --resume start \
          --video front --measure-video --json"
     )));
-    assert!(operator.wait_for("video")["frames"].as_u64() > Some(0), "a line each second");
+    let is_seen = |line: &Value| line["event"] == "video" && line["frames"].as_u64() > Some(0);
+    assert!(operator.find(is_seen).is_some(), "a line each second");
     let seen = operator.wait_for("video_summary");
     let summary = operator.find(|line| line["event"] == "summary");
     let (code, _) = robot.end("-TERM");
@@ -81,6 +82,30 @@ fn test_pictures_are_seen_with_their_numbers_and_their_age_is_known() {
     assert!(age("p50") > 0.0 && age("p50") <= age("p99"), "{seen}");
     // What is held is as old as it was when it came, and grows older.
     assert!(seen["held_age_ms"]["p50"].as_f64().unwrap() > age("p50"), "{seen}");
+}
+
+#[test]
+fn a_picture_that_stands_still_is_told_every_second_with_its_age() {
+    let _beside = beside_one();
+    let world = World::new("video-still");
+    if skipped(&world) {
+        return;
+    }
+    let mut robot = Running::start(world.command(
+        "robot --listen 127.0.0.1:0 --plaintext --transport udp --state kept --video front=test --json",
+    ));
+    let address = robot.wait_for("listening")["address"].as_str().unwrap().to_owned();
+    let mut operator = Running::start(world.command(&format!(
+        "operator --connect {address} --plaintext --transport udp --state asked --video front --measure-video --json"
+    )));
+    let is_seen = |line: &Value| line["event"] == "video" && line["held_age_ms"]["p50"].is_number();
+    assert!(operator.find(is_seen).is_some());
+    signal(robot.pid(), "-STOP");
+    let stands = |line: &Value| line["frames"] == 0 && line["held_age_ms"]["p50"].as_f64() > Some(2_500.0);
+    assert!(operator.find(stands).is_some(), "a line while nothing comes");
+    signal(operator.pid(), "-TERM");
+    let summary = operator.wait_for("video_summary");
+    assert!(summary["held_age_ms"]["p99"].as_f64() > Some(2_500.0), "to its end: {summary}");
 }
 
 /// Built without OpenH264 taut says so, and how to get it.

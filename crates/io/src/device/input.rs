@@ -15,7 +15,7 @@ use serde::Deserialize;
 use taut_agent::{DeviceMessage, OperatorDevice, Sample};
 use taut_core::{Duration, Time};
 use taut_session::motion;
-use taut_session::{ChannelId, Direction, State};
+use taut_session::{ChannelId, Direction, Priority, State};
 
 use super::lines::{LONGEST, MessageLine, MotionOf, Splitter, StateLine};
 use super::messages::{Content, DeviceDrops, Drops, LineChannels, Messages, longest_line};
@@ -37,6 +37,7 @@ enum InputLine {
 /// Nobody waits for it, nor for whoever reads what it is told: what waits is bounded, and dropped as its channel's delivery says.
 pub struct LineInput {
     device: Option<Box<dyn OperatorDevice + Send>>,
+    priority: Priority,
     shared: Arc<Shared>,
 }
 
@@ -65,7 +66,14 @@ impl LineInput {
             readings: 0,
             over: false,
         };
-        Self { device, shared: Arc::new(Shared { inner: Mutex::new(inner), changed: Condvar::new() }) }
+        let shared = Arc::new(Shared { inner: Mutex::new(inner), changed: Condvar::new() });
+        Self { device, priority: Priority::Normal, shared }
+    }
+
+    /// How urgent the states of lines are. Default: normal.
+    pub fn priority(mut self, priority: Priority) -> Self {
+        self.priority = priority;
+        self
     }
 
     /// Where its lines are taken.
@@ -184,7 +192,7 @@ impl OperatorDevice for LineInput {
             return device.sample(now);
         }
         let inner = self.shared.lock();
-        let state = inner.state.map_or(State::at(now), |state| State { created: now, ..state });
+        let state = State { created: now, priority: self.priority, ..inner.state.unwrap_or(State::at(now)) };
         Some(Sample { state, reading: inner.readings })
     }
 

@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 use taut_agent::{Alarm, DeviceFailure, DeviceMessage, OperatorDevice, Sample};
 use taut_core::{Duration, Time};
 use taut_session::motion;
-use taut_session::{ChannelId, Direction, State};
+use taut_session::{ChannelId, Direction, Priority, State};
 
 use super::frame::{Button, Frame, FrameError, Role};
 use super::messages::{Content, DeviceDrops, Drops, LineChannels};
@@ -92,6 +92,7 @@ struct Talk {
     outgoing: Outgoing,
     given: Incoming,
     sample: State,
+    priority: Priority,
     readings: u64,
     /// It is sampled, and that it has ended is found by that.
     is_sampled: bool,
@@ -129,6 +130,7 @@ impl ProcessInput {
             outgoing: Outgoing::new(channels.clone()),
             given: Incoming::new(channels.clone()),
             sample: State::at(Time::ZERO),
+            priority: Priority::Normal,
             readings: 0,
             is_sampled: false,
             has_alarmed: false,
@@ -139,6 +141,12 @@ impl ProcessInput {
             complain: Box::new(complain),
         };
         Program::start(words, talk).map(Self)
+    }
+
+    /// How urgent its states are. Default: normal.
+    pub fn priority(self, priority: Priority) -> Self {
+        self.0.look(|talk| talk.priority = priority);
+        self
     }
 
     /// What was dropped between it and the session, whenever it is asked.
@@ -163,7 +171,7 @@ impl OperatorDevice for ProcessInput {
     fn sample(&mut self, now: Time) -> Option<Sample> {
         self.0.tell(|talk| {
             (talk.tick, talk.is_sampled) = (Some(Clock::since_boot()), true);
-            let state = State { created: now, ..talk.sample };
+            let state = State { created: now, priority: talk.priority, ..talk.sample };
             (!talk.ended).then_some(Sample { state, reading: talk.readings })
         })
     }

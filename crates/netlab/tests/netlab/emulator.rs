@@ -1,6 +1,8 @@
 //! Links between two namespaces, in real time.
 
+use std::io;
 use std::net::UdpSocket;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration as StdDuration, Instant};
 
 use taut_core::{
@@ -10,7 +12,7 @@ use taut_core::{
 use taut_io::{Alarm, Driver, DriverConfig, Machine, UdpPort, UdpPortConfig};
 use taut_link::{Bottleneck, Chain, Corrupt, Delay, DropTail, Duplicate, Loss};
 use taut_netlab::Namespace;
-use taut_netlab::emulate::{DirectionStats, Emulator, EmulatorStats, RunningEmulator, Tun, TunConfig};
+use taut_netlab::emulate::{DirectionStats, Emulator, EmulatorStats, Port, RunningEmulator, Tun, TunConfig};
 
 /// Two namespaces with a link between them; 10.95.0.1 and 10.95.0.2.
 struct Network {
@@ -104,6 +106,56 @@ fn round_trips(client: &UdpSocket, count: usize) -> Vec<StdDuration> {
     let mut trips: Vec<StdDuration> = (0..count).map(trip).collect();
     trips.sort();
     trips
+}
+
+/// An end that sends nothing, and at which so many were lost.
+struct Losing {
+    socket: UdpSocket,
+    overruns: u64,
+    errors: u64,
+}
+
+impl Losing {
+    fn new(overruns: u64, errors: u64) -> Self {
+        Self { socket: UdpSocket::bind("127.0.0.1:0").unwrap(), overruns, errors }
+    }
+}
+
+impl AsFd for Losing {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+impl Port for Losing {
+    fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+        Ok(0)
+    }
+    fn write(&mut self, _: &[u8]) -> io::Result<()> {
+        Ok(())
+    }
+    fn overruns(&self) -> u64 {
+        self.overruns
+    }
+    fn errors(&self) -> u64 {
+        self.errors
+    }
+}
+
+#[test]
+fn what_is_lost_beside_the_links_is_told_while_the_emulator_runs() {
+    let emulator = Emulator::new(none(), none()).spawn(Losing::new(1, 2), Losing::new(3, 4)).unwrap();
+    let began = Instant::now();
+    let running = loop {
+        assert!(began.elapsed() < StdDuration::from_secs(10), "nothing is told");
+        if let Some(stats) = emulator.stats() {
+            break stats;
+        }
+        std::thread::park_timeout(StdDuration::from_millis(10));
+    };
+    for stats in [running, emulator.stop().unwrap()] {
+        assert_eq!((stats.up.overrun, stats.up.errors, stats.down.overrun, stats.down.errors), (1, 4, 3, 2));
+    }
 }
 
 #[test]
