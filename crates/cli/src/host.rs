@@ -32,6 +32,9 @@ pub(crate) struct Scheduling {
     /// Run under SCHED_FIFO at this priority (needs CAP_SYS_NICE)
     #[arg(long, value_name = "PRIORITY", value_parser = clap::value_parser!(u8).range(1..=99))]
     fifo: Option<u8>,
+    /// Keep all memory of this process from being paged out (needs CAP_SYS_RESOURCE, or no limit of locked memory)
+    #[arg(long)]
+    lock_memory: bool,
 }
 
 /// Argument `--every`: how often something is told.
@@ -75,7 +78,7 @@ pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
 impl Scheduling {
     /// At this real-time priority, if any.
     pub(crate) const fn at(fifo: Option<u8>) -> Self {
-        Self { early: None, cpu: None, fifo }
+        Self { early: None, cpu: None, fifo, lock_memory: false }
     }
 
     pub(crate) fn driver(self) -> DriverConfig {
@@ -89,7 +92,8 @@ impl Scheduling {
 
     /// What a thread needs to apply it.
     fn capabilities(self) -> CapabilitySet {
-        if self.is_fifo() { CapabilitySet::SYS_NICE } else { CapabilitySet::empty() }
+        let of = |is: bool, capability| if is { capability } else { CapabilitySet::empty() };
+        of(self.is_fifo(), CapabilitySet::SYS_NICE) | of(self.lock_memory, CapabilitySet::SYS_RESOURCE)
     }
 
     /// For an emulator.
@@ -99,7 +103,7 @@ impl Scheduling {
 
     pub(crate) fn thread(self) -> ThreadOptions {
         let options = self.cpu.map_or(ThreadOptions::new(), |cpu| ThreadOptions::new().cpu(cpu));
-        self.fifo.map_or(options, |priority| options.fifo(priority))
+        self.fifo.map_or(options, |priority| options.fifo(priority)).lock_memory(self.lock_memory)
     }
 
     /// Asks for it, for the thread that calls. What the system refuses is said, and goes on without.

@@ -6,6 +6,7 @@ use std::num::NonZeroU64;
 
 use nix::libc;
 use rustix::mm::{MlockAllFlags, mlockall};
+use rustix::process::{Resource, Rlimit, setrlimit};
 use rustix::thread::{CpuSet, sched_setaffinity, set_current_timer_slack};
 
 /// How a thread that must be on time is scheduled. Everything is off by default, but for what costs no one else a share of
@@ -20,7 +21,7 @@ use rustix::thread::{CpuSet, sched_setaffinity, set_current_timer_slack};
 /// | a [slice](set_slice) of 0.1 ms | always | whoever computes beside it is interrupted more often | Linux 6.12 |
 /// | [`cpu`](Self::cpu) | none | the thread waits for that CPU although another may be idle | |
 /// | [`fifo`](Self::fifo) | none | a thread that spins starves all others on its CPU | `CAP_SYS_NICE` or `RLIMIT_RTPRIO` |
-/// | [`lock_memory`](Self::lock_memory) | off | all memory of the process stays resident | `CAP_IPC_LOCK` or `RLIMIT_MEMLOCK` |
+/// | [`lock_memory`](Self::lock_memory) | off | all memory of the process stays resident | `CAP_SYS_RESOURCE` or no `RLIMIT_MEMLOCK` |
 ///
 /// ```
 /// let options = taut_io::ThreadOptions::new().cpu(0);
@@ -97,13 +98,19 @@ impl ThreadOptions {
             );
         }
         if self.lock_memory
-            && let Err(error) = mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE)
+            && let Err(error) = lock_memory()
         {
-            let what = "locking memory (grant it by `ulimit -l unlimited` or CAP_IPC_LOCK)";
-            warn(what.to_owned(), error.into());
+            let what = "locking memory (grant it by `ulimit -l unlimited` or CAP_SYS_RESOURCE)";
+            warn(what.to_owned(), error);
         }
         warnings
     }
+}
+
+/// Under a limit what is allocated later would be refused, and the process end by it: there must be none.
+fn lock_memory() -> io::Result<()> {
+    setrlimit(Resource::Memlock, Rlimit { current: None, maximum: None })?;
+    Ok(mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE)?)
 }
 
 fn pin(cpu: usize) -> io::Result<()> {

@@ -265,6 +265,25 @@ fn the_button_outranks_its_session_as_it_must_where_that_never_lets_go_of_its_pr
 }
 
 #[test]
+fn memory_stays_resident_where_that_is_asked_for_and_what_allowed_it_is_given_up() {
+    let world = World::new("resident");
+    let robot = "robot --listen 127.0.0.1:0 --plaintext --transport udp --json";
+    let locked = |more: &str| {
+        let mut process = Running::start(world.command(&format!("{robot}{more}")));
+        process.wait_for("listening");
+        let status = fs::read_to_string(format!("/proc/{}/status", process.pid())).unwrap();
+        let of = |name| status.lines().find_map(|line: &str| line.strip_prefix(name)).unwrap();
+        assert!(capabilities(process.pid()).iter().all(|has| *has == 0), "{status}");
+        of("VmLck:").trim().trim_end_matches(" kB").parse::<u64>().unwrap()
+    };
+    assert_eq!(locked(""), 0);
+    match locked(" --lock-memory") {
+        0 => println!("skipped: locking memory needs CAP_SYS_RESOURCE"),
+        kilobytes => assert!(kilobytes > 1_000, "{kilobytes}"),
+    }
+}
+
+#[test]
 fn what_reads_a_stop_from_a_page_outranks_its_session() {
     let world = World::new("console-outranks");
     let robot = "robot --listen 127.0.0.1:0 --plaintext --transport udp --json";
