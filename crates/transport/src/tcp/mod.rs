@@ -75,7 +75,7 @@ use self::handshake::{Negotiated, State};
 use self::receiver::{Ack, Piece, Receiver, Verdict};
 use self::recovery::Acknowledgement;
 use self::sack::Run;
-use self::sender::{Recovery, Segment, Sender};
+use self::sender::{Segment, Sender};
 
 /// One end of a TCP connection. See the [module](self).
 #[derive(Debug)]
@@ -105,7 +105,7 @@ pub struct TcpStats {
     pub segments_sent: u64,
     /// Of these, those that were sent before.
     pub retransmitted: u64,
-    /// Of the retransmissions, those that no timeout caused.
+    /// Of the retransmissions, those of a recovery: neither after a timeout nor to probe a tail.
     pub fast_retransmits: u64,
     /// Retransmission timeouts of an established connection.
     pub timeouts: u64,
@@ -221,7 +221,7 @@ impl Tcp {
 
     /// Is a loss being repaired without a timeout?
     pub fn in_recovery(&self) -> bool {
-        self.sender.recovery != Recovery::Open
+        self.sender.in_recovery()
     }
 
     /// What this end has done so far.
