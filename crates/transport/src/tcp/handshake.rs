@@ -35,8 +35,6 @@ pub(super) enum State {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Negotiated {
     pub(super) sack: bool,
-    /// Windows are shifted.
-    scaled: bool,
     /// How far the windows that go out are shifted.
     pub(super) own_shift: u8,
     /// How far the windows that come in are shifted.
@@ -131,7 +129,6 @@ impl Tcp {
         if let Some(shift) = theirs.window_scale {
             self.negotiated.peer_shift = shift.min(MAX_SHIFT);
             self.negotiated.own_shift = self.own_shift();
-            self.negotiated.scaled = true;
         }
         self.negotiated.peer_window = u64::from(syn.window);
         self.negotiated.last_ack = self.receiver.next();
