@@ -15,6 +15,7 @@
 //! | `sack` | the scoreboard | RFC 6675 section 4 |
 //! | `rto` | the round trip and the timeout | RFC 6298 |
 //! | `receiver` | the stream in order; when to acknowledge | RFC 5681 section 4.2, 2018 section 4 |
+//! | `queue` | messages before the stream, the urgent first | |
 //! | `framing` | messages in the stream | a length of four bytes before each |
 //!
 //! What is more urgent overtakes what is not in the stream yet and was offered not long before ([`OVERTAKES`]); what is in the
@@ -54,6 +55,7 @@ mod congestion;
 mod flight;
 mod framing;
 mod handshake;
+pub(crate) mod queue;
 mod rack;
 mod receiver;
 mod recovery;
@@ -70,8 +72,9 @@ use taut_wire::tcp::{Flags, Options, Repr, Timestamps};
 
 pub use self::config::{AckCounting, CongestionControl, Counting, FullAck, PartialAck, RtoFloor, TcpConfig};
 use self::framing::Source;
-pub use self::framing::{Deframer, OVERTAKES, TooLong};
+pub use self::framing::{Deframer, TooLong};
 use self::handshake::{Negotiated, State};
+pub use self::queue::OVERTAKES;
 use self::receiver::{Ack, Piece, Receiver, Verdict};
 use self::recovery::Acknowledgement;
 use self::sack::Run;
