@@ -269,11 +269,11 @@ impl Sender {
 
     fn next_by_window(&mut self, now: Time, events: &mut VecDeque<Event>) -> Option<Segment> {
         let flight = self.flight();
-        if flight == 0
-            && self.policy.restart_after_idle
-            && now.saturating_since(self.last_sent) > self.rto.get()
-        {
-            self.congestion.restart_after_idle();
+        if flight == 0 {
+            self.congestion.pause(now);
+            if self.policy.restart_after_idle && now.saturating_since(self.last_sent) > self.rto.get() {
+                self.congestion.restart_after_idle();
+            }
         }
         // RFC 3042 section 2: one segment more for each of the first two duplicates.
         let more = match (self.recovery, self.duplicates) {
