@@ -12,7 +12,7 @@
 //! | MP_CAPABLE, MP_JOIN with an HMAC | the first subflow opens, the others after it; no keys |
 //! | a DSS option of 20 bytes beside each segment's data | 16 bytes of data sequence and the framing's 4 before each piece |
 //! | DATA_ACK in the options of each acknowledgement | what a subflow acknowledged is acknowledged |
-//! | ADD_ADDR, REMOVE_ADDR | [`Mptcp::add_path`], [`Mptcp::remove_path`] |
+//! | ADD_ADDR, REMOVE_ADDR | [`Mptcp::add_path`], [`Mptcp::remove_path`]; a new SYN over a path ends the subflow that was there |
 //!
 //! Not modelled: the shared receive window, DATA_FIN (each subflow ends with its FIN), checksums, fall-back to TCP.
 //!
@@ -197,6 +197,11 @@ impl Mptcp {
             rtt: subflow.tcp.smoothed_rtt(),
             stats: subflow.tcp.stats(),
         })
+    }
+
+    /// The subflow of this path, or what is left of one that ended.
+    fn place_of(&self, path: PathId) -> Option<usize> {
+        self.subflows.iter().position(|subflow| subflow.path == path && !subflow.removed)
     }
 
     fn lose(&mut self, place: usize) {
@@ -521,13 +526,16 @@ impl Transport for Mptcp {
     }
 
     fn handle_input(&mut self, now: Time, input: Datagram<'_>) {
-        let place = |this: &Self| {
-            this.subflows.iter().position(|subflow| subflow.path == input.path && !subflow.removed)
-        };
-        if place(self).is_none() && !self.client && !self.closed {
-            self.add_path(now, input.path);
+        if !self.client && !self.closed {
+            let begins = |place: usize| self.subflows[place].tcp.is_other_syn(input.data);
+            if self.place_of(input.path).is_some_and(begins) {
+                self.remove_path(now, input.path);
+            }
+            if self.place_of(input.path).is_none() {
+                self.add_path(now, input.path);
+            }
         }
-        match place(self) {
+        match self.place_of(input.path) {
             Some(place) => {
                 self.subflows[place].heard = now;
                 self.subflows[place].tcp.handle_input(now, input);
@@ -581,8 +589,8 @@ impl Transport for Mptcp {
 
     /// Another path; false when it is known, or there are [`MAX_SUBFLOWS`].
     fn add_path(&mut self, _: Time, path: PathId) -> bool {
-        let known = self.subflows.iter().any(|subflow| subflow.path == path && !subflow.gone);
-        if known || self.subflows.iter().filter(|subflow| !subflow.gone).count() >= MAX_SUBFLOWS {
+        let is_known = self.place_of(path).is_some_and(|place| !self.subflows[place].gone);
+        if is_known || self.subflows.iter().filter(|subflow| !subflow.gone).count() >= MAX_SUBFLOWS {
             return false;
         }
         let sequence = Tcp::initial_sequence(&mut self.rng);
@@ -593,8 +601,8 @@ impl Transport for Mptcp {
         let (pieces, offered, timeouts, heard) = (VecDeque::new(), 0, 0, Time::ZERO);
         let (connected, gone, removed) = (false, false, false);
         let subflow = Subflow { path, tcp, connected, gone, removed, pieces, offered, timeouts, heard };
-        // A subflow that is gone makes room, so that a path that comes and goes costs nothing.
-        match self.subflows.iter().position(|subflow| subflow.gone) {
+        // A subflow that is gone makes room, that of this path first, so that a path has one and may come and go.
+        match self.place_of(path).or_else(|| self.subflows.iter().position(|subflow| subflow.gone)) {
             Some(place) => {
                 self.subflows[place] = subflow;
                 self.linux.iter_mut().for_each(|linux| linux.forget(place));
@@ -606,9 +614,11 @@ impl Transport for Mptcp {
 
     /// What was on its way there goes over the others.
     fn remove_path(&mut self, _: Time, path: PathId) {
-        if let Some(place) = self.subflows.iter().position(|subflow| subflow.path == path && !subflow.gone) {
+        if let Some(place) = self.place_of(path) {
             self.subflows[place].removed = true;
-            self.lose(place);
+            if !self.subflows[place].gone {
+                self.lose(place);
+            }
         }
     }
 

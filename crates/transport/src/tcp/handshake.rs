@@ -68,6 +68,14 @@ impl Tcp {
         }
     }
 
+    /// Does this segment open another connection than this one, which has begun?
+    pub(crate) fn is_other_syn(&self, segment: &[u8]) -> bool {
+        let Ok((repr, _)) = Repr::parse(segment) else { return false };
+        let initial = self.receiver.next().wrapping_sub(1 + self.receiver.delivered());
+        let opens = repr.flags.contains(Flags::SYN) && !repr.flags.contains(Flags::ACK);
+        opens && self.state != State::Listen && repr.sequence != initial as u32
+    }
+
     fn handle_syn(&mut self, repr: &Repr) {
         let bad = Flags::ACK.0 | Flags::RST.0 | Flags::FIN.0;
         if !repr.flags.contains(Flags::SYN) || repr.flags.0 & bad != 0 {

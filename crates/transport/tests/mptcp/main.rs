@@ -209,6 +209,25 @@ fn a_path_that_is_removed_or_added_moves_the_flow_without_a_timeout() {
     assert_eq!(received.last().map(|(_, took)| *took), Some(MS * 2));
 }
 
+#[test]
+fn a_path_that_was_used_is_used_again_once_it_is_added_again() {
+    let mut net = Net::new(config(Scheduler::MinRtt), vec![way(4), way(9)]).commands(MS * 30, 500);
+    for added_at in [5_000, 10_000] {
+        net.run_until(at_ms(added_at));
+        net.ends[0].remove_path(net.now, PathId(0));
+        assert!(net.ends[0].add_path(net.now, PathId(0)));
+        net.pump(0);
+    }
+    net.run_until(at_ms(20_000));
+    let received = net.received();
+    assert_eq!(received.len(), 500);
+    assert!(received.iter().all(|(_, took)| *took <= MS * 40), "{:?}", received.iter().max_by_key(|r| r.1));
+    assert_eq!(received.last().map(|(_, took)| *took), Some(MS * 4));
+    for end in &net.ends {
+        assert_eq!(end.subflows().count(), 2);
+    }
+}
+
 /// RFC 6356 section 3: over a bottleneck that its subflows share, a connection takes what one TCP takes.
 #[test]
 fn coupled_windows_take_less_than_uncoupled_ones_of_lossy_paths() {
