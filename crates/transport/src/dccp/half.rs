@@ -1,7 +1,7 @@
 //! The two half-connections: what this end sends, and what it receives.
 
 use taut_core::{Duration, Time};
-use taut_wire::dccp::{DccpOption, Seq};
+use taut_wire::dccp::{DccpOption, LossInterval, Seq};
 
 use super::ccid2::{Acked, Ccid2};
 use super::ccid3::{Ccid3, Ccid3Receiver, Feedback};
@@ -167,7 +167,9 @@ fn feedback(ack: Acked<'_>, sent: &mut SentLog, last_loss: &mut Option<Seq>) -> 
     let (p, new_loss) = match intervals.and_then(|intervals| Some((intervals, intervals.iter().next()?))) {
         Some((intervals, newest)) => {
             let back = u64::from(intervals.skip()) + u64::from(newest.lossless) + u64::from(newest.lossy);
-            let begin = (newest.lossy > 0).then(|| ack.number.next().minus(back));
+            // Of one that was cut the beginning is not known: it was reported long ago.
+            let known = newest.lossy > 0 && newest.lossless < LossInterval::LONGEST;
+            let begin = known.then(|| ack.number.next().minus(back));
             let new_loss = begin.is_some_and(|begin| last_loss.is_none_or(|last| begin.is_after(last)));
             if new_loss {
                 *last_loss = begin;
@@ -249,7 +251,7 @@ impl DelayedAck {
 mod tests {
     use super::*;
     use crate::dccp::sent::{Fate, Sent};
-    use taut_wire::dccp::Options;
+    use taut_wire::dccp::{LossIntervals, Options};
 
     const USUAL: Came = Came { follows: true, marked: false };
 
@@ -333,5 +335,30 @@ mod tests {
         assert_eq!(of(&[rate, DccpOption::LossEventRate(100)]), Some((7_472.0, 0.01)));
         assert_eq!(of(&[rate]), None, "nothing of losses");
         assert_eq!(of(&[DccpOption::LossEventRate(100)]), None, "no rate");
+    }
+
+    #[test]
+    fn a_loss_so_long_ago_that_its_interval_is_cut_is_no_new_one() {
+        let (mut next, mut loss) = (Seq::new(1 << 24), None);
+        let mut sent = SentLog::new(next);
+        let packet =
+            Sent { at: Time::ZERO, data: true, counter: 0, unlimited: None, fate: Fate::Flying, told: None };
+        let mut of = |lossless| {
+            sent.push(packet);
+            let mut data = vec![0];
+            LossInterval { lossless, nonce: false, lossy: 1, data: lossless }.emit(&mut data);
+            let intervals = LossIntervals::parse(&data).expect("it is one");
+            let mut bytes = Vec::new();
+            [DccpOption::ReceiveRate(1_000), DccpOption::LossIntervals(intervals)]
+                .iter()
+                .for_each(|option| option.emit(&mut bytes));
+            let ack = Acked { number: next, options: Options::new(&bytes), elapsed: Duration::ZERO };
+            next = next.next();
+            feedback(ack, &mut sent, &mut loss).expect("it is feedback").new_loss
+        };
+        let longest = LossInterval::LONGEST;
+        let told = [longest - 2, longest - 1, longest, longest + 1, longest + 2].map(&mut of);
+        assert_eq!(told, [true, false, false, false, false]);
+        assert!(of(7), "and a loss of lately is");
     }
 }

@@ -11,6 +11,8 @@ const BURST: i64 = 65_428;
 const STALE_LOSSES: u32 = 4;
 /// The timer's interval while no subflow has a timer of its own (`TCP_RTO_MIN`).
 const INTERVAL: Duration = Duration::from_millis(200);
+/// How often the clock of the kernel compared with ticks: no timer is shorter.
+const JIFFY: Duration = Duration::from_millis(10);
 
 /// A subflow as the rules see it.
 #[derive(Clone, Copy, Debug)]
@@ -169,7 +171,7 @@ impl Linux {
     fn timeout(&self, now: Time, paths: &[Path]) -> Duration {
         let healthy = paths.iter().zip(&self.health).filter(|(path, health)| path.open && health.losses == 0);
         let left = healthy.filter_map(|(path, _)| path.expires).map(|at| at.saturating_since(now));
-        left.max().filter(|left| !left.is_zero()).unwrap_or(INTERVAL)
+        left.max().filter(|left| !left.is_zero()).map_or(INTERVAL, |left| left.max(JIFFY))
     }
 }
 
@@ -214,6 +216,18 @@ mod tests {
         paths[1].queued = 100;
         linux.last = None;
         assert_eq!(linux.choose(at(902), &paths), Some(0));
+    }
+
+    #[test]
+    fn the_timer_lasts_a_tick_however_soon_that_of_the_subflow_expires() {
+        for (expires, timer) in [(0, 200), (1, 10), (9, 10), (30, 30)] {
+            let (mut linux, path) = (Linux::default(), Path { expires: Some(at(expires)), ..path(100) });
+            assert_eq!(linux.choose(at(0), &[path]), Some(0));
+            linux.sent(at(0), 0, vec![0]);
+            assert_eq!(linux.timer, Some(at(timer)), "{expires}");
+            assert_eq!(linux.expired(at(timer), &[path]), Again::Nothing);
+            assert_eq!(linux.timer, Some(at(2 * timer)), "{expires}");
+        }
     }
 
     #[test]

@@ -4,14 +4,15 @@
 //! is one sequence of data. A [`Scheduler`] gives each piece of it to a subflow that has room; windows grow together
 //! (LIA, RFC 6356), so that all subflows of a connection take what one TCP would take of a shared bottleneck; what a
 //! subflow that runs into a timeout has on its way goes over another one as well (reinjection, RFC 8684 section 3.3.6).
-//! The receiver puts the pieces in order: a late one holds up what comes after it, on whichever path.
+//! The receiver puts the pieces in order: a late one holds up what comes after it, on whichever path. What is more urgent
+//! overtakes, as in [`crate::tcp`], what no subflow has yet.
 //!
 //! | on the wire | here |
 //! | --- | --- |
 //! | MP_CAPABLE, MP_JOIN with an HMAC | the first subflow opens, the others after it; no keys |
 //! | a DSS option of 20 bytes beside each segment's data | 16 bytes of data sequence and the framing's 4 before each piece |
 //! | DATA_ACK in the options of each acknowledgement | what a subflow acknowledged is acknowledged |
-//! | ADD_ADDR, REMOVE_ADDR | [`Mptcp::add_path`], [`Mptcp::remove_path`] |
+//! | ADD_ADDR, REMOVE_ADDR | [`Mptcp::add_path`], [`Mptcp::remove_path`]; a new SYN over a path ends the subflow that was there |
 //!
 //! Not modelled: the shared receive window, DATA_FIN (each subflow ends with its FIN), checksums, fall-back to TCP.
 //!
@@ -50,6 +51,7 @@ use taut_core::{
 
 pub use scheduler::Scheduler;
 
+use crate::tcp::queue::StreamQueue;
 use crate::tcp::{Tcp, TcpConfig, TcpStats};
 use linux::{Again, Linux};
 use scheduler::View;
@@ -100,10 +102,9 @@ pub struct Mptcp {
     closed: bool,
     subflows: Vec<Subflow>,
     /// Messages that no subflow has yet.
-    waiting: VecDeque<Message>,
-    waiting_bytes: u64,
-    /// Bytes of the first of them that subflows have.
-    begun: usize,
+    waiting: StreamQueue,
+    /// The one of which subflows have some bytes, and how many.
+    begun: Option<(Message, usize)>,
     next_dsn: u64,
     /// Pieces that a timeout found, to go over another subflow than this one, or over any.
     again: VecDeque<(Option<usize>, u64, Vec<u8>)>,
@@ -161,6 +162,7 @@ impl Mptcp {
 
     fn new(config: MptcpConfig, rng: Rng, client: bool) -> Self {
         let linux = (config.scheduler == Scheduler::Linux).then(Linux::default);
+        let waiting = StreamQueue::new(config.subflow.send_buffer, config.subflow.max_message);
         Self {
             config,
             rng,
@@ -169,9 +171,8 @@ impl Mptcp {
             closing: false,
             closed: false,
             subflows: Vec::new(),
-            waiting: VecDeque::new(),
-            waiting_bytes: 0,
-            begun: 0,
+            waiting,
+            begun: None,
             next_dsn: 0,
             again: VecDeque::new(),
             linux,
@@ -185,7 +186,7 @@ impl Mptcp {
 
     /// What this end did.
     pub fn stats(&self) -> MptcpStats {
-        self.stats
+        MptcpStats { too_late: self.waiting.too_late(), ..self.stats }
     }
 
     /// The subflows that are connected.
@@ -196,6 +197,11 @@ impl Mptcp {
             rtt: subflow.tcp.smoothed_rtt(),
             stats: subflow.tcp.stats(),
         })
+    }
+
+    /// The subflow of this path, or what is left of one that ended.
+    fn place_of(&self, path: PathId) -> Option<usize> {
+        self.subflows.iter().position(|subflow| subflow.path == path && !subflow.removed)
     }
 
     fn lose(&mut self, place: usize) {
@@ -321,7 +327,8 @@ impl Mptcp {
         self.events.push_back(Event::Refused(DropCause::Malformed));
         (self.message, self.early) = Default::default();
         self.expected = u64::MAX;
-        self.waiting.clear();
+        while self.waiting.pop().is_some() {}
+        self.begun = None;
         self.again.clear();
         self.closing = true;
     }
@@ -391,7 +398,8 @@ impl Mptcp {
             return self.choose_again(now, None, bytes);
         }
         let window = self.config.subflow.receive_window.get();
-        self.config.scheduler.choose(&self.views(), bytes, self.waiting_bytes, window)
+        let waiting = self.rest() + self.waiting.bytes();
+        self.config.scheduler.choose(&self.views(), bytes, waiting, window)
     }
 
     /// The subflow for a piece that another one had.
@@ -439,25 +447,28 @@ impl Mptcp {
             self.linux.iter_mut().for_each(|linux| linux.took((piece.len() - HEADER) as u64));
             self.stats.reinjected += 1;
         }
-        self.drop_late(now);
-        while self.give_next(now) {
-            self.drop_late(now);
-        }
+        while self.give_next(now) {}
     }
 
-    /// Gives the next piece of the oldest message to a subflow, or to all of them; false when there is none, or none takes it
-    /// now.
+    /// Bytes that no subflow has of the message of which some have a part.
+    fn rest(&self) -> u64 {
+        self.begun.as_ref().map_or(0, |(message, gone)| (message.data.len() - gone) as u64)
+    }
+
+    /// Gives the next piece of the message that has begun, or of the next one, to a subflow, or to all of them; false when there is
+    /// none, or none takes it now. Of a message of which a part is under way all arrives, late or not.
     fn give_next(&mut self, now: Time) -> bool {
-        let Some(rest) = self.waiting.front().map(|message| message.data.len() - self.begun) else {
-            return false;
+        let next = match &self.begun {
+            Some((message, gone)) => Some(&message.data[*gone..]),
+            None => self.waiting.at(now, 0, &mut self.events).map(|message| &message.data[..]),
         };
+        let Some(rest) = next else { return false };
         let most = usize::from(self.config.subflow.mss) - HEADER - 4;
-        let len = rest.min(most);
-        let left = (rest - len).div_ceil(most) as u32;
-        let Some(place) = self.choose(now, (len + HEADER + 4) as u64) else { return false };
+        let len = rest.len().min(most);
+        let left = (rest.len() - len).div_ceil(most) as u32;
         let dsn = self.next_dsn;
-        let data = &self.waiting[0].data[self.begun..][..len];
-        let piece = [&dsn.to_be_bytes()[..], &left.to_be_bytes(), &[0; 4], data].concat();
+        let piece = [&dsn.to_be_bytes()[..], &left.to_be_bytes(), &[0; 4], &rest[..len]].concat();
+        let Some(place) = self.choose(now, (piece.len() + 4) as u64) else { return false };
         let mut taken = self.offer(now, place, dsn, &piece);
         if self.config.scheduler == Scheduler::Redundant {
             let views = self.views();
@@ -470,12 +481,8 @@ impl Mptcp {
                 linux.sent(now, dsn, piece);
             }
             self.next_dsn += 1;
-            self.waiting_bytes -= len as u64;
-            self.begun += len;
-            if left == 0 {
-                self.waiting.pop_front();
-                self.begun = 0;
-            }
+            let begun = self.begun.take().or_else(|| Some((self.waiting.pop()?, 0)));
+            self.begun = begun.filter(|_| left > 0).map(|(message, gone)| (message, gone + len));
         }
         taken
     }
@@ -495,18 +502,8 @@ impl Mptcp {
 
     /// Subflows end once they have all that was offered.
     fn finish(&mut self, now: Time) {
-        if self.closing && self.waiting.is_empty() && self.again.is_empty() {
+        if self.closing && self.waiting.is_empty() && self.begun.is_none() && self.again.is_empty() {
             self.subflows.iter_mut().for_each(|subflow| subflow.tcp.close(now));
-        }
-    }
-
-    /// A message of which a part is under way is none of them: what is in the sequence of data arrives.
-    fn drop_late(&mut self, now: Time) {
-        while let Some(message) = self.waiting.pop_front_if(|message| self.begun == 0 && message.is_late(now))
-        {
-            self.waiting_bytes -= message.data.len() as u64;
-            self.stats.too_late += 1;
-            self.events.push_back(Event::Dropped { tag: message.tag, cause: DropCause::TooLate });
         }
     }
 
@@ -521,31 +518,24 @@ impl Transport for Mptcp {
         if self.closing || self.closed {
             return Err(SendError::Closed);
         }
-        let (size, limit) = (Bytes::new(message.data.len() as u64), self.config.subflow.max_message);
-        if size > limit {
-            return Err(SendError::TooLarge { size, limit });
-        }
-        if message.is_late(now) {
-            return Err(SendError::TooLate);
-        }
-        if self.waiting_bytes + size.get() > self.config.subflow.send_buffer.get() {
-            return Err(SendError::BufferFull(self.config.subflow.send_buffer));
-        }
+        let held = self.rest();
+        self.waiting.push(now, message, held, &mut self.events)?;
         self.stats.offered += 1;
-        self.waiting_bytes += size.get();
-        self.waiting.push_back(message);
         self.schedule(now);
         Ok(())
     }
 
     fn handle_input(&mut self, now: Time, input: Datagram<'_>) {
-        let place = |this: &Self| {
-            this.subflows.iter().position(|subflow| subflow.path == input.path && !subflow.removed)
-        };
-        if place(self).is_none() && !self.client && !self.closed {
-            self.add_path(now, input.path);
+        if !self.client && !self.closed {
+            let begins = |place: usize| self.subflows[place].tcp.is_other_syn(input.data);
+            if self.place_of(input.path).is_some_and(begins) {
+                self.remove_path(now, input.path);
+            }
+            if self.place_of(input.path).is_none() {
+                self.add_path(now, input.path);
+            }
         }
-        match place(self) {
+        match self.place_of(input.path) {
             Some(place) => {
                 self.subflows[place].heard = now;
                 self.subflows[place].tcp.handle_input(now, input);
@@ -599,8 +589,8 @@ impl Transport for Mptcp {
 
     /// Another path; false when it is known, or there are [`MAX_SUBFLOWS`].
     fn add_path(&mut self, _: Time, path: PathId) -> bool {
-        let known = self.subflows.iter().any(|subflow| subflow.path == path && !subflow.gone);
-        if known || self.subflows.iter().filter(|subflow| !subflow.gone).count() >= MAX_SUBFLOWS {
+        let is_known = self.place_of(path).is_some_and(|place| !self.subflows[place].gone);
+        if is_known || self.subflows.iter().filter(|subflow| !subflow.gone).count() >= MAX_SUBFLOWS {
             return false;
         }
         let sequence = Tcp::initial_sequence(&mut self.rng);
@@ -611,8 +601,8 @@ impl Transport for Mptcp {
         let (pieces, offered, timeouts, heard) = (VecDeque::new(), 0, 0, Time::ZERO);
         let (connected, gone, removed) = (false, false, false);
         let subflow = Subflow { path, tcp, connected, gone, removed, pieces, offered, timeouts, heard };
-        // A subflow that is gone makes room, so that a path that comes and goes costs nothing.
-        match self.subflows.iter().position(|subflow| subflow.gone) {
+        // A subflow that is gone makes room, that of this path first, so that a path has one and may come and go.
+        match self.place_of(path).or_else(|| self.subflows.iter().position(|subflow| subflow.gone)) {
             Some(place) => {
                 self.subflows[place] = subflow;
                 self.linux.iter_mut().for_each(|linux| linux.forget(place));
@@ -624,9 +614,11 @@ impl Transport for Mptcp {
 
     /// What was on its way there goes over the others.
     fn remove_path(&mut self, _: Time, path: PathId) {
-        if let Some(place) = self.subflows.iter().position(|subflow| subflow.path == path && !subflow.gone) {
+        if let Some(place) = self.place_of(path) {
             self.subflows[place].removed = true;
-            self.lose(place);
+            if !self.subflows[place].gone {
+                self.lose(place);
+            }
         }
     }
 
@@ -653,7 +645,7 @@ impl Transport for Mptcp {
 
     fn waiting(&self) -> Waiting {
         // What Linux's scheduler takes beyond a window waits in a subflow.
-        let own = self.waiting.iter().any(|message| message.priority.is_sample_or_above());
+        let own = self.waiting.has_urgent();
         let subflows = self.subflows.iter().map(|subflow| subflow.tcp.waiting());
         subflows.chain([Waiting::irreplaceable(own)]).max().unwrap_or_default()
     }

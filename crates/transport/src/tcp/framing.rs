@@ -3,15 +3,12 @@
 
 use std::collections::VecDeque;
 
-use taut_core::{Bytes, DropCause, Event, Message, PathId, Priority, SendError, StreamId, Time};
+use taut_core::{Bytes, DropCause, Event, Message, PathId, SendError, StreamId, Time};
+
+use super::queue::StreamQueue;
 
 /// Bytes of the length.
 const PREFIX: usize = 4;
-
-/// How many offers later a message may be made that still overtakes another, and how many when it is an emergency. Whoever
-/// numbers what it offers and wants each number once, as [`Sealed`](crate::security::Sealed) does, remembers
-/// [`REPLAY_WINDOW`](crate::security::REPLAY_WINDOW) numbers, and ends the connection for one from before.
-pub const OVERTAKES: [u64; 2] = [1800, 1960];
 
 /// What an endpoint sends.
 #[derive(Debug)]
@@ -25,27 +22,13 @@ pub(super) enum Source {
 /// Messages on their way into the stream and in it, until they are acknowledged.
 #[derive(Debug)]
 pub(super) struct Outbox {
-    /// Not in the stream yet: these can still be dropped.
-    waiting: VecDeque<Offered>,
-    /// Messages offered, refused ones too.
-    offered: u64,
-    /// Length of `waiting`, prefixes included.
-    waiting_bytes: u64,
+    waiting: StreamQueue,
     /// The stream from the first byte that is not acknowledged.
     stream: VecDeque<u8>,
     /// Where in the stream messages end, counted from the stream's first byte, with their tags.
     ends: VecDeque<(u64, u64)>,
     /// Bytes of the stream that were acknowledged.
     acknowledged: u64,
-    limit: Bytes,
-    max_message: Bytes,
-}
-
-#[derive(Debug)]
-struct Offered {
-    message: Message,
-    /// Its place among all that were offered.
-    number: u64,
 }
 
 impl Source {
@@ -96,7 +79,7 @@ impl Source {
     /// Bytes of messages that wait or are not acknowledged.
     pub(super) fn held(&self) -> u64 {
         match self {
-            Self::Messages(outbox) => outbox.waiting_bytes + outbox.stream.len() as u64,
+            Self::Messages(outbox) => outbox.waiting.bytes() + outbox.stream.len() as u64,
             Self::Bulk(_) => 0,
         }
     }
@@ -104,9 +87,7 @@ impl Source {
     /// Does a message as urgent as samples wait, and is not in the stream yet?
     pub(super) fn has_urgent(&self) -> bool {
         match self {
-            Self::Messages(outbox) => {
-                outbox.waiting.iter().any(|offered| offered.message.priority.is_sample_or_above())
-            }
+            Self::Messages(outbox) => outbox.waiting.has_urgent(),
             Self::Bulk(_) => false,
         }
     }
@@ -114,14 +95,10 @@ impl Source {
     /// The connection is gone: reports every message that was not acknowledged.
     pub(super) fn abandon(&mut self, events: &mut VecDeque<Event>) {
         if let Self::Messages(outbox) = self {
-            let tags = outbox
-                .ends
-                .drain(..)
-                .map(|(_, tag)| tag)
-                .chain(outbox.waiting.drain(..).map(|w| w.message.tag));
+            let waiting = std::iter::from_fn(|| outbox.waiting.pop());
+            let tags = outbox.ends.drain(..).map(|(_, tag)| tag).chain(waiting.map(|message| message.tag));
             events.extend(tags.map(|tag| Event::Dropped { tag, cause: DropCause::Cut }));
             outbox.stream.clear();
-            outbox.waiting_bytes = 0;
         }
     }
 }
@@ -129,14 +106,10 @@ impl Source {
 impl Outbox {
     pub(super) fn new(limit: Bytes, max_message: Bytes) -> Self {
         Self {
-            waiting: VecDeque::new(),
-            offered: 0,
-            waiting_bytes: 0,
+            waiting: StreamQueue::new(limit, max_message),
             stream: VecDeque::new(),
             ends: VecDeque::new(),
             acknowledged: 0,
-            limit,
-            max_message,
         }
     }
 
@@ -146,65 +119,17 @@ impl Outbox {
         message: Message,
         events: &mut VecDeque<Event>,
     ) -> Result<(), SendError> {
-        self.offered += 1;
-        let size = Bytes::new(message.data.len() as u64);
-        if size > self.max_message {
-            return Err(SendError::TooLarge { size, limit: self.max_message });
-        }
-        if message.is_late(now) {
-            return Err(SendError::TooLate);
-        }
-        if !self.has_room(framed(&message)) {
-            self.drop_late(now, events);
-        }
-        if !self.has_room(framed(&message)) {
-            return Err(SendError::BufferFull(self.limit));
-        }
-        self.waiting_bytes += framed(&message);
-        let place = self.place_of(&message);
-        self.waiting.insert(place, Offered { message, number: self.offered });
-        Ok(())
-    }
-
-    /// Before everything less urgent that is not in the stream yet, as far as [`OVERTAKES`] allows.
-    fn place_of(&self, message: &Message) -> usize {
-        let far = OVERTAKES[usize::from(message.priority == Priority(0))];
-        let yields = |other: &&Offered| {
-            other.message.priority > message.priority && self.offered - other.number <= far
-        };
-        self.waiting.len() - self.waiting.iter().rev().take_while(yields).count()
-    }
-
-    fn has_room(&self, bytes: u64) -> bool {
-        self.stream.len() as u64 + self.waiting_bytes + bytes <= self.limit.get()
-    }
-
-    fn drop_late(&mut self, now: Time, events: &mut VecDeque<Event>) {
-        let mut freed = 0;
-        self.waiting.retain(|Offered { message, .. }| {
-            let late = message.is_late(now);
-            if late {
-                freed += framed(message);
-                events.push_back(Event::Dropped { tag: message.tag, cause: DropCause::TooLate });
-            }
-            !late
-        });
-        self.waiting_bytes -= freed;
+        self.waiting.push(now, message, self.stream.len() as u64, events)
     }
 
     fn available(&mut self, now: Time, sent: u64, limit: u64, events: &mut VecDeque<Event>) -> u64 {
         let mut bytes = self.stream.len() as u64 - sent;
         let mut next = 0;
-        while bytes < limit && next < self.waiting.len() {
-            let message = &self.waiting[next].message;
-            if message.is_late(now) {
-                self.waiting_bytes -= framed(message);
-                events.push_back(Event::Dropped { tag: message.tag, cause: DropCause::TooLate });
-                self.waiting.remove(next);
-            } else {
-                bytes += framed(message);
-                next += 1;
-            }
+        while bytes < limit
+            && let Some(message) = self.waiting.at(now, next, events)
+        {
+            bytes += framed(message);
+            next += 1;
         }
         bytes.min(limit)
     }
@@ -212,9 +137,7 @@ impl Outbox {
     /// A message enters the stream when the first of its bytes is sent, and cannot be dropped from then on.
     fn write(&mut self, offset: usize, len: usize, buffer: &mut Vec<u8>) {
         while self.stream.len() < offset + len {
-            let Offered { message, .. } =
-                self.waiting.pop_front().expect("only what is available is written");
-            self.waiting_bytes -= framed(&message);
+            let message = self.waiting.pop().expect("only what is available is written");
             self.stream.extend((message.data.len() as u32).to_be_bytes());
             self.stream.extend(&message.data);
             self.ends.push_back((self.acknowledged + self.stream.len() as u64, message.tag));
@@ -239,7 +162,8 @@ impl Outbox {
     }
 }
 
-fn framed(message: &Message) -> u64 {
+/// What a message takes of the stream.
+pub(super) fn framed(message: &Message) -> u64 {
     (PREFIX + message.data.len()) as u64
 }
 
@@ -319,7 +243,8 @@ impl Deframer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use taut_core::Duration;
+    use crate::tcp::OVERTAKES;
+    use taut_core::{DropCause, Duration, Priority};
 
     fn message(data: &[u8], tag: u64) -> Message {
         Message { data: data.to_vec(), tag, ..Message::default() }
@@ -358,7 +283,8 @@ mod tests {
         assert_eq!(bytes.iter().skip(4).step_by(5).copied().collect::<Vec<_>>(), [1, 4, 5, 6, 2, 3]);
         (0..5000).for_each(|tag| outbox.push(Time::ZERO, urgent(2, tag), &mut events).unwrap());
         outbox.push(Time::ZERO, urgent(0, 9999), &mut events).unwrap();
-        assert_eq!(outbox.waiting[5000 - OVERTAKES[1] as usize].message.tag, 9999);
+        let place = 5000 - OVERTAKES[1] as usize;
+        assert_eq!(outbox.waiting.at(Time::ZERO, place, &mut events).map(|message| message.tag), Some(9999));
     }
 
     #[test]

@@ -35,8 +35,6 @@ pub(super) enum State {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Negotiated {
     pub(super) sack: bool,
-    /// Windows are shifted.
-    scaled: bool,
     /// How far the windows that go out are shifted.
     pub(super) own_shift: u8,
     /// How far the windows that come in are shifted.
@@ -68,6 +66,14 @@ impl Tcp {
                 false
             }
         }
+    }
+
+    /// Does this segment open another connection than this one, which has begun?
+    pub(crate) fn is_other_syn(&self, segment: &[u8]) -> bool {
+        let Ok((repr, _)) = Repr::parse(segment) else { return false };
+        let initial = self.receiver.next().wrapping_sub(1 + self.receiver.delivered());
+        let opens = repr.flags.contains(Flags::SYN) && !repr.flags.contains(Flags::ACK);
+        opens && self.state != State::Listen && repr.sequence != initial as u32
     }
 
     fn handle_syn(&mut self, repr: &Repr) {
@@ -131,7 +137,6 @@ impl Tcp {
         if let Some(shift) = theirs.window_scale {
             self.negotiated.peer_shift = shift.min(MAX_SHIFT);
             self.negotiated.own_shift = self.own_shift();
-            self.negotiated.scaled = true;
         }
         self.negotiated.peer_window = u64::from(syn.window);
         self.negotiated.last_ack = self.receiver.next();

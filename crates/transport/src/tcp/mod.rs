@@ -15,6 +15,7 @@
 //! | `sack` | the scoreboard | RFC 6675 section 4 |
 //! | `rto` | the round trip and the timeout | RFC 6298 |
 //! | `receiver` | the stream in order; when to acknowledge | RFC 5681 section 4.2, 2018 section 4 |
+//! | `queue` | messages before the stream, the urgent first | |
 //! | `framing` | messages in the stream | a length of four bytes before each |
 //!
 //! What is more urgent overtakes what is not in the stream yet and was offered not long before ([`OVERTAKES`]); what is in the
@@ -54,6 +55,7 @@ mod congestion;
 mod flight;
 mod framing;
 mod handshake;
+pub(crate) mod queue;
 mod rack;
 mod receiver;
 mod recovery;
@@ -70,12 +72,13 @@ use taut_wire::tcp::{Flags, Options, Repr, Timestamps};
 
 pub use self::config::{AckCounting, CongestionControl, Counting, FullAck, PartialAck, RtoFloor, TcpConfig};
 use self::framing::Source;
-pub use self::framing::{Deframer, OVERTAKES, TooLong};
+pub use self::framing::{Deframer, TooLong};
 use self::handshake::{Negotiated, State};
+pub use self::queue::OVERTAKES;
 use self::receiver::{Ack, Piece, Receiver, Verdict};
 use self::recovery::Acknowledgement;
 use self::sack::Run;
-use self::sender::{Recovery, Segment, Sender};
+use self::sender::{Segment, Sender};
 
 /// One end of a TCP connection. See the [module](self).
 #[derive(Debug)]
@@ -105,7 +108,7 @@ pub struct TcpStats {
     pub segments_sent: u64,
     /// Of these, those that were sent before.
     pub retransmitted: u64,
-    /// Of the retransmissions, those that no timeout caused.
+    /// Of the retransmissions, those of a recovery: neither after a timeout nor to probe a tail.
     pub fast_retransmits: u64,
     /// Retransmission timeouts of an established connection.
     pub timeouts: u64,
@@ -221,7 +224,7 @@ impl Tcp {
 
     /// Is a loss being repaired without a timeout?
     pub fn in_recovery(&self) -> bool {
-        self.sender.recovery != Recovery::Open
+        self.sender.in_recovery()
     }
 
     /// What this end has done so far.

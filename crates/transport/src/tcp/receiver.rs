@@ -212,7 +212,8 @@ impl Receiver {
         let known = self.beyond.iter().any(|have| have.start <= run.start && have.end >= run.end);
         self.ack = Ack::Alone;
         if run.start < run.end {
-            if !known && self.beyond.len() >= MAX_RUNS {
+            // The one that all wait for always has room.
+            if !known && run.start > self.next && self.beyond.len() >= MAX_RUNS {
                 return Ok(Verdict::OutOfWindow);
             }
             if !known {
@@ -293,5 +294,27 @@ impl Receiver {
     /// What to report beyond the acknowledgement.
     pub(super) fn sack_blocks(&self) -> SackBlocks {
         self.beyond.iter().map(|run| SackBlock { left: run.start as u32, right: run.end as u32 }).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_all_wait_for_is_taken_however_many_runs_lie_beyond() {
+        let mut receiver = Receiver::new(&TcpConfig::default());
+        receiver.sink();
+        receiver.begin(0);
+        let mut take = |start| {
+            let piece = Piece { start, data: &[], padding: 1, fin: false };
+            receiver.take(Time::ZERO, piece, &mut VecDeque::new())
+        };
+        let beyond = MAX_RUNS as u64;
+        assert!((1..=beyond).all(|run| take(1 + 2 * run) == Ok(Verdict::Useful)));
+        assert_eq!(take(3 + 2 * beyond), Ok(Verdict::OutOfWindow));
+        assert_eq!(take(1), Ok(Verdict::Useful));
+        assert_eq!(take(2), Ok(Verdict::Useful));
+        assert_eq!(receiver.next(), 4);
     }
 }

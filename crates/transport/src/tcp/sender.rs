@@ -218,6 +218,11 @@ impl Sender {
         self.source.write(segment.seq - self.una, segment.len, buffer)
     }
 
+    /// Is a loss being repaired without a timeout?
+    pub(super) fn in_recovery(&self) -> bool {
+        matches!(self.recovery, Recovery::Fast { .. } | Recovery::Sack)
+    }
+
     /// Everything that was sent is acknowledged, FIN too.
     pub(super) fn is_finished(&self) -> bool {
         self.fin.is_some_and(|fin| self.una > fin)
@@ -264,11 +269,11 @@ impl Sender {
 
     fn next_by_window(&mut self, now: Time, events: &mut VecDeque<Event>) -> Option<Segment> {
         let flight = self.flight();
-        if flight == 0
-            && self.policy.restart_after_idle
-            && now.saturating_since(self.last_sent) > self.rto.get()
-        {
-            self.congestion.restart_after_idle();
+        if flight == 0 {
+            self.congestion.pause(now);
+            if self.policy.restart_after_idle && now.saturating_since(self.last_sent) > self.rto.get() {
+                self.congestion.restart_after_idle();
+            }
         }
         // RFC 3042 section 2: one segment more for each of the first two duplicates.
         let more = match (self.recovery, self.duplicates) {
@@ -334,7 +339,7 @@ impl Sender {
         self.stats.segments_sent += 1;
         if segment.seq < self.max {
             self.stats.retransmitted += 1;
-            self.stats.fast_retransmits += u64::from(self.recovery != Recovery::Open);
+            self.stats.fast_retransmits += u64::from(self.in_recovery());
             self.timed = None; // Karn's algorithm: which copy an acknowledgement answers is not known.
         } else if self.timed.is_none() {
             self.timed = Some((end, now));
@@ -367,10 +372,11 @@ impl Sender {
         self.stats.timeouts += 1;
         self.timeouts_in_a_row += 1;
         let first = self.timeouts_in_a_row == 1;
-        // Fast recovery reduced the window for these losses already, and what is not acknowledged in sequence is no longer
-        // what is under way: much of it arrived. RFC 5681 equation 4 gives an upper limit only.
-        let reduce = first && matches!(self.recovery, Recovery::Open);
-        self.congestion.on_timeout(self.flight.weigh(self.una, self.max), reduce);
+        // Fast recovery reduced the window for these losses already.
+        let reduce = first && !self.in_recovery();
+        // RFC 5681 equation 4 gives an upper limit: what an earlier timeout found lost is not under way, the window is.
+        let flight = self.flight.weigh(self.una, self.max).min(self.congestion.cwnd);
+        self.congestion.on_timeout(flight, reduce);
         if let Some(board) = &mut self.board {
             board.high_rxt = 0;
             if !first {

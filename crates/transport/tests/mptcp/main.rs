@@ -6,8 +6,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use taut_core::{
-    Bytes, Datagram, Duration, Ecn, Event, Message, PathId, Probability, Reliability, Rng, Seed, Time,
-    Transport,
+    Bytes, Datagram, Duration, Ecn, Event, Message, PathId, Priority, Probability, Reliability, Rng, Seed,
+    Time, Transport,
 };
 use taut_transport::mptcp::{Mptcp, MptcpConfig, Scheduler};
 use taut_transport::tcp::{Tcp, TcpConfig};
@@ -209,6 +209,25 @@ fn a_path_that_is_removed_or_added_moves_the_flow_without_a_timeout() {
     assert_eq!(received.last().map(|(_, took)| *took), Some(MS * 2));
 }
 
+#[test]
+fn a_path_that_was_used_is_used_again_once_it_is_added_again() {
+    let mut net = Net::new(config(Scheduler::MinRtt), vec![way(4), way(9)]).commands(MS * 30, 500);
+    for added_at in [5_000, 10_000] {
+        net.run_until(at_ms(added_at));
+        net.ends[0].remove_path(net.now, PathId(0));
+        assert!(net.ends[0].add_path(net.now, PathId(0)));
+        net.pump(0);
+    }
+    net.run_until(at_ms(20_000));
+    let received = net.received();
+    assert_eq!(received.len(), 500);
+    assert!(received.iter().all(|(_, took)| *took <= MS * 40), "{:?}", received.iter().max_by_key(|r| r.1));
+    assert_eq!(received.last().map(|(_, took)| *took), Some(MS * 4));
+    for end in &net.ends {
+        assert_eq!(end.subflows().count(), 2);
+    }
+}
+
 /// RFC 6356 section 3: over a bottleneck that its subflows share, a connection takes what one TCP takes.
 #[test]
 fn coupled_windows_take_less_than_uncoupled_ones_of_lossy_paths() {
@@ -301,6 +320,37 @@ fn what_waits_is_sent_before_goodbye() {
     net.run_until(at_ms(5_000));
     assert_eq!(net.ends[1].stats().received, 1);
     assert!(net.events[0].iter().any(|(_, event)| *event == Event::Closed));
+}
+
+#[test]
+fn what_is_more_urgent_overtakes_what_no_subflow_has() {
+    for scheduler in ALL {
+        let mut ways = vec![way(20), way(15)];
+        ways.iter_mut().for_each(|way| way.rate = Some(20_000_000));
+        let mut net = Net::new(config(scheduler), ways);
+        net.run_until(at_ms(500));
+        for (priority, size) in [(6, 200_000), (6, 100_000), (6, 50_000), (0, 100), (2, 200)] {
+            let message = Message { data: vec![7; size], priority: Priority(priority), ..Message::default() };
+            net.ends[0].send(net.now, message).expect("room");
+        }
+        net.pump(0);
+        net.run_until(at_ms(3_000));
+        let events: Vec<_> = net.events[1].iter().map(|(_, event)| event.clone()).collect();
+        assert_eq!(lengths(&events), [200_000, 100, 200, 100_000, 50_000], "{scheduler:?}");
+    }
+}
+
+#[test]
+fn a_full_buffer_makes_room_by_dropping_what_is_late() {
+    let mut net = Net::new(config(Scheduler::MinRtt), vec![way(20)]);
+    let message = |size, deadline| Message { data: vec![7; size], deadline, ..Message::default() };
+    net.run_until(at_ms(500));
+    net.ends[0].send(net.now, message(1_000_000, None)).expect("room");
+    let late = Message { created: net.now, ..message(40_000, Some(MS)) };
+    net.ends[0].send(net.now, late).expect("room");
+    assert!(net.ends[0].send(net.now, message(40_000, None)).is_err());
+    net.ends[0].send(net.now + MS, message(40_000, None)).expect("room");
+    assert_eq!(net.ends[0].stats().too_late, 1);
 }
 
 /// Over a quick path that is nearly full and a slow one, what minRTT gives the slow one whenever the quick one's window is full.

@@ -192,6 +192,37 @@ fn silence_ends_the_window() {
 }
 
 #[test]
+fn cubic_goes_on_after_silence_where_it_was() {
+    // RFC 9438 section 5.8: idle time is no part of t, with and without the slow start of RFC 5681 section 4.1.
+    use taut_core::{Message, Transport};
+    let grown = |silence: u64, restart_after_idle| {
+        let config = TcpConfig {
+            congestion: CongestionControl::Cubic,
+            sack: true,
+            initial_ssthresh: Some(40),
+            restart_after_idle,
+            mss: MSS as u16,
+            ..TcpConfig::default()
+        };
+        let mut net = Net::new(Tcp::client(config.clone(), 1), Tcp::server(config, 2));
+        (net.forward.delay, net.backward.delay) = (ms(50), ms(50));
+        net.forward.script = lose(&[300]);
+        for message in 1..=2 {
+            let data = vec![1; 600_000];
+            net.client.send(net.now, Message { data, ..Message::default() }).unwrap();
+            while net.received().len() < message || net.client.bytes_in_flight() > Bytes::ZERO {
+                net.run_until(net.now + ms(1));
+            }
+            net.run_until(net.now + ms(silence));
+        }
+        assert_eq!((net.client.stats().recoveries, net.client.stats().timeouts), (1, 0));
+        net.client.congestion_window().get() / MSS
+    };
+    let at_once = grown(0, false);
+    assert!(grown(30_000, false) <= at_once && grown(30_000, true) <= at_once, "{at_once}");
+}
+
+#[test]
 fn gauges_tell_what_changed_and_only_when_asked() {
     let mut net = Net::bulk(&TcpConfig { trace: true, ..config() });
     net.forward.script = lose(&[40]);

@@ -132,3 +132,40 @@ fn ten_lost_of_twenty_are_repaired_without_a_timeout() {
     assert_eq!((stats.retransmitted, stats.timeouts, stats.recoveries), (10, 0, 1));
     assert_eq!(net.client.slow_start_threshold(), Some(Bytes::new(10_000)));
 }
+
+/// A bulk flow, of which nothing arrives that is sent in one of these spans of milliseconds, from and to.
+fn interrupted(rack: bool, outages: &'static [[u64; 2]]) -> Net {
+    let mut net = bulk(&TcpConfig { rack, ..config() });
+    net.forward.script = Box::new(move |_, record| {
+        outages.iter().any(|[from, to]| (at_ms(*from)..at_ms(*to)).contains(&record.at))
+    });
+    net
+}
+
+#[test]
+fn what_goes_again_after_a_timeout_is_not_of_a_recovery() {
+    for rack in [false, true] {
+        let mut net = interrupted(rack, &[[1_000, 1_500]]);
+        net.run_until(at_ms(2_200));
+        assert!(!net.client.in_recovery(), "RACK {rack}");
+        net.run_until(at_ms(4_000));
+        let stats = net.client.stats();
+        assert_eq!((stats.timeouts, stats.recoveries), (1, 0), "RACK {rack}");
+        assert!(stats.retransmitted >= 10 && stats.fast_retransmits == 0, "RACK {rack}: {stats:?}");
+    }
+}
+
+#[test]
+fn a_timeout_after_the_repair_of_another_began_lowers_the_threshold_again() {
+    // RFC 5681 section 3.1 spares it only while the same segment times out.
+    for rack in [false, true] {
+        let mut net = interrupted(rack, &[[1_000, 1_500], [2_250, 2_900]]);
+        net.run_until(at_ms(2_240));
+        let threshold = |net: &Net| net.client.slow_start_threshold().expect("a loss").get();
+        let (timeouts, before) = (net.client.stats().timeouts, threshold(&net));
+        // The timer has backed off, and nothing that went once is acknowledged meanwhile.
+        net.run_until(at_ms(6_000));
+        assert_eq!((timeouts, net.client.stats().timeouts), (1, 2), "RACK {rack}");
+        assert!(threshold(&net) * 2 <= before, "RACK {rack}: {before}, {}", threshold(&net));
+    }
+}

@@ -139,11 +139,14 @@ impl<'a> LossIntervals<'a> {
 }
 
 impl LossInterval {
+    /// What the lossless length is cut to: where it is as long, nothing tells how long it was.
+    pub const LONGEST: u32 = 0xff_ffff;
+
     /// Appends the interval; what is too long for its field is cut to the longest.
     pub fn emit(&self, buffer: &mut Vec<u8>) {
         let nonce = if self.nonce { 0x80_0000 } else { 0 };
         for field in
-            [self.lossless.min(0xff_ffff), self.lossy.min(0x7f_ffff) | nonce, self.data.min(0xff_ffff)]
+            [self.lossless.min(Self::LONGEST), self.lossy.min(0x7f_ffff) | nonce, self.data.min(0xff_ffff)]
         {
             buffer.extend_from_slice(&field.to_be_bytes()[1..]);
         }

@@ -68,12 +68,17 @@ impl Congestion {
         self.cwnd = self.cwnd.min(self.restart);
     }
 
+    /// The window did not hold the sender back until now: nothing was under way, or less than it permits.
+    pub(super) fn pause(&mut self, now: Time) {
+        if let Some(cubic) = &mut self.cubic {
+            cubic.pause(now);
+        }
+    }
+
     /// New data was acknowledged outside of recovery.
     pub(super) fn on_ack(&mut self, ack: Acked) {
         if !ack.window_limited {
-            if let Some(cubic) = &mut self.cubic {
-                cubic.pause(ack.now);
-            }
+            self.pause(ack.now);
         } else if self.cwnd < self.ssthresh {
             self.slow_start(ack.bytes);
         } else {
