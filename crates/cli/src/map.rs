@@ -20,7 +20,7 @@ pub(crate) struct Arguments {
     /// What is mapped
     #[arg(value_enum, default_value_t)]
     what: What,
-    /// Control laws, separated by commas: position_force, position_position, wave, tdpa, and oracle as a bound; all when nothing is said
+    /// Control laws, separated by commas: position_force, position_position, wave, tdpa, and oracle as a bound; all when nothing is said, of which `saving` takes wave and tdpa
     #[arg(long, value_delimiter = ',', value_name = "LAW,…")]
     law: Vec<LawSpec>,
     /// Round trips of the network, separated by commas; whole milliseconds. Twelve from 1 to 300 ms when nothing is said, for `saving` four to 100 ms, for `parts` 10 ms
@@ -106,6 +106,9 @@ pub(crate) fn map(arguments: &Arguments) -> Ended {
         What::Saving => {
             let found = Savings { laws, round_trips }.make(&progress).map_err(|e| e.to_string())?;
             drop(bar);
+            if found.copies.is_empty() {
+                return Err("saving is of laws of energy: --law wave,tdpa".to_owned());
+            }
             shown(arguments, &found, None, &saving_text(&found))
         }
     }

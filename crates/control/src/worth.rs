@@ -94,7 +94,7 @@ impl Worth {
             let apart = plus(&value, -1.0, &held);
             self.work += dot(&apart, &other) * self.period;
             let felt = (self.k * size(&held)).max(self.floor);
-            let is_changed = size(&apart) > 0.0 && size(&apart) >= felt;
+            let is_changed = self.k.is_finite() && size(&apart) > 0.0 && size(&apart) >= felt;
             is_changed || self.work.abs() >= self.eta * reserve.max(f64::MIN_POSITIVE)
         });
         if !is_due && self.silent < self.keep_alive {
@@ -137,6 +137,15 @@ mod tests {
         assert_eq!(within(0.1, 0.0019), Some(10));
         assert_eq!(within(0.0, 0.0019), None);
         assert_eq!(within(0.1, 0.0), Some(1), "with nothing left everything is due");
+    }
+
+    #[test]
+    fn by_an_infinite_fraction_no_change_is_due_whatever_is_held() {
+        for held in [0.0, 1.0] {
+            let mut worth = Worth::new(Quantity::Force, MS).weber(f64::INFINITY, 0.05);
+            assert!(worth.is_due(&of(held), &port(0.1), 1.0), "nothing was sent before");
+            assert!(!worth.is_due(&of(100.0), &port(0.1), 1.0), "{held} N held");
+        }
     }
 
     #[test]

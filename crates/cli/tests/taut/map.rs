@@ -34,6 +34,7 @@ fn what_cannot_be_mapped_is_told_with_what_can() {
         ("map --rtt 2s", "--rtt 2s is longer than 1s"),
         ("map saving --loss 1%", "saving draws no picture and has losses of its own"),
         ("map parts --svg map.svg", "parts draws no picture"),
+        ("map saving --law position_force --quiet", "saving is of laws of energy"),
         ("map --law wave --rtt 1ms --quiet --svg nowhere/map.svg", "name a file in a folder that is there"),
     ] {
         let ended = world.taut(asked);

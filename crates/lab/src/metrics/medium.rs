@@ -1,5 +1,7 @@
 //! One medium in one direction: what a person would feel.
 
+use std::collections::VecDeque;
+
 use taut_core::{Bytes, DropCause, Duration, Medium, Sample, Time};
 
 use super::causes::Causes;
@@ -14,6 +16,9 @@ use taut_report::result::{MediumResult, Series};
 
 /// A medium without a limit has the worst moment of a run where no other has one.
 const UNLIMITED: Duration = Duration::from_secs(3_600);
+
+/// Samples on their way that are remembered.
+const REMEMBERED: usize = 1 << 17;
 
 /// Counts, delays and jitter of one medium.
 #[derive(Clone, Debug)]
@@ -31,8 +36,8 @@ pub(super) struct MediumMetrics {
     refused: Causes,
     bytes: Bytes,
     newest: Option<u64>,
-    /// Since when there is something that its receiver has nothing newer of: the oldest that was made after all that came.
-    unseen: Option<Time>,
+    /// When those samples were made that are newer than all that came; in order, so that the first says how long the receiver waits.
+    unseen: VecDeque<Time>,
     /// Of the sample delivered before: its delay.
     before: Option<Duration>,
     delay: Summary,
@@ -66,18 +71,20 @@ impl MediumMetrics {
             seconds: watch.seconds(),
             whole: watch.whole(),
             close: CloseUp::new(watch),
-            unseen: None,
+            unseen: VecDeque::new(),
         }
     }
 
     pub(super) fn made(&mut self, sample: &Sample) {
-        self.unseen.get_or_insert(sample.created);
+        if self.unseen.len() < REMEMBERED {
+            self.unseen.push_back(sample.created);
+        }
         self.made += u64::from(self.watch.counts(sample.created));
     }
 
     pub(super) fn withheld(&mut self, sample: &Sample) {
         // Nobody waits for it.
-        self.unseen = self.unseen.filter(|since| *since < sample.created);
+        self.unseen.pop_back_if(|made| *made == sample.created);
         self.withheld += u64::from(self.watch.counts(sample.created));
     }
 
@@ -107,7 +114,8 @@ impl MediumMetrics {
         let ms = delay.as_millis_f64();
         self.whole.record(sample.created, ms);
         self.close.record(sample.created, ms, focus);
-        let since = self.unseen.take_if(|since| *since <= sample.created).unwrap_or(sample.created);
+        let overtaken = self.unseen.partition_point(|made| *made <= sample.created);
+        let since = self.unseen.drain(..overtaken).next().unwrap_or(sample.created);
         let allowed = self.delay_limit.unwrap_or(UNLIMITED);
         focus.saw(now, sample.created, stream, now.saturating_since(since), allowed);
         if !self.watch.counts(sample.created) {
@@ -173,5 +181,52 @@ impl MediumMetrics {
     /// Its name in results.
     pub(super) fn stream(&self, direction: Direction) -> String {
         format!("{} {}", direction.name(), self.medium.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A sample each millisecond, so long on its way.
+    const WAY_MS: u64 = 100;
+
+    fn at(ms: u64) -> Time {
+        Time::ZERO + Duration::from_millis(ms)
+    }
+
+    fn sample(ms: u64) -> Sample {
+        Sample { medium: Medium::Haptic, sequence: ms, created: at(ms), size: Bytes::new(1) }
+    }
+
+    /// When the sample was made that ended the longest wait, and how long that was, in ms.
+    fn worst(lost: impl Fn(u64) -> bool, withheld: impl Fn(u64) -> bool) -> (u64, u64) {
+        let watch = Watch::all_of(Duration::from_secs(2));
+        let (mut metrics, mut focus) = (MediumMetrics::new(Medium::Haptic, watch), Focus::new(watch));
+        for now in 0..2_000 {
+            metrics.made(&sample(now));
+            if withheld(now) {
+                metrics.withheld(&sample(now));
+            }
+            let comes = now.checked_sub(WAY_MS).filter(|&made| !lost(made) && !withheld(made));
+            if let Some(made) = comes {
+                metrics.delivered(at(now), &sample(made), (0, 0), &mut focus);
+            }
+        }
+        let worst = focus.worst(|_| String::new()).unwrap();
+        ((worst.at_s * 1e3).round() as u64, worst.waited_ms.round() as u64)
+    }
+
+    #[test]
+    fn an_outage_is_waited_for_since_its_first_sample_was_made_whatever_is_on_its_way_by_then() {
+        for first in [500, 507, 515, 523, 529] {
+            let outage = first..first + 50;
+            assert_eq!(worst(|made| outage.contains(&made), |_| false), (first + 50, 50 + WAY_MS), "{first}");
+        }
+    }
+
+    #[test]
+    fn nobody_waits_for_what_is_withheld() {
+        assert_eq!(worst(|_| false, |made| made % 100 > 0), (0, WAY_MS));
     }
 }

@@ -37,7 +37,7 @@ pub fn link_pair(
 ) -> Result<LinkPair, RunError> {
     let name = link_name(scenario, name)?;
     let mut build = |name: &str, way: &Direction<'_>| {
-        build_chain(&scenario.links[name].chain, way, &format!("links.{name}"), seed, None, inputs)
+        build_chain(&scenario.links[name].chain, way, &format!("links.{name}"), seed, slot(scenario), inputs)
     };
     let ways = directions(name, &scenario.links[name]);
     let Some(way) = ways.first() else {
@@ -182,7 +182,7 @@ fn elsewhere(name: &str, from: &str, to: &str) -> RunError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use taut_core::{Link, Packet, Time};
+    use taut_core::{Duration, Link, Packet, Time};
 
     const TWO: &str = r#"title = "t"
 duration = "1s"
@@ -220,6 +220,24 @@ haptic = { period = "1ms" }
         let mut back = pair(TWO, Some("back")).unwrap();
         assert_eq!((back.a.as_str(), back.b.as_str()), ("b", "a"));
         assert_eq!((delay_ns(&mut back.up), delay_ns(&mut back.down)), (3_000_000, 8_000_000));
+    }
+
+    #[test]
+    fn what_commands_send_within_a_millisecond_shares_its_luck_as_in_a_run() {
+        let text = TWO.replace("{ delay = \"8ms\" }", "{ loss = { bernoulli = \"50%\" } }");
+        let text = text
+            .replace("[session]\noperator = \"a\"\nrobot = \"b\"", "[commands]\nfrom = \"a\"\nto = \"b\"");
+        let text = &text[..text.find("[session.backward]").unwrap()];
+        let mut up = pair(text, Some("there")).unwrap().up;
+        let mut passed = |slot: u64| {
+            let sent = Time::ZERO + Duration::from_millis(slot);
+            let meta = taut_core::PacketMeta { sent, ..Default::default() };
+            (0..8).for_each(|_| up.handle_input(sent, Packet { meta, ..Packet::default() }));
+            std::iter::from_fn(|| up.poll_transmit(sent)).count()
+        };
+        let slots: Vec<usize> = (0..64).map(&mut passed).collect();
+        assert!(slots.iter().all(|count| [0, 8].contains(count)), "{slots:?}");
+        assert!(slots.contains(&0) && slots.contains(&8), "{slots:?}");
     }
 
     #[test]

@@ -5,11 +5,12 @@ mod waiting;
 use taut_core::{Bitrate, Duration};
 use taut_link::frame_gate::{ControlConfig, Filter};
 
-use self::waiting::{class_of_video, waiting};
+use self::waiting::{class_of, waiting};
 use super::inputs::RunError;
 use super::links::{directions, gate_parts};
 use crate::scenario::{
-    Distribution, ElementSpec, JitterSpec, LinkSpec, LossSpec, QueueSpec, Scenario, ServerSpec,
+    Cross, Distribution, ElementSpec, JitterSpec, LinkSpec, LossSpec, QueueSpec, Scenario, ServerSpec,
+    Traffic,
 };
 
 /// One direction of a link as Linux has it: the qdiscs of three Ethernet devices that its packets leave through one after the
@@ -40,7 +41,7 @@ pub struct QdiscGate {
     pub filter: Filter,
     /// How it is steered.
     pub control: ControlConfig,
-    /// The class at which the queue hangs that it reads: that of packets without a code point (`"2:2"`).
+    /// The class at which the queue hangs that it reads: that in which its video waits (`"2:2"`).
     pub class: String,
 }
 
@@ -70,7 +71,7 @@ pub fn qdiscs(scenario: &Scenario) -> Result<Vec<Qdiscs>, RunError> {
     }
     let ways = scenario.links.iter().flat_map(|(name, link)| {
         directions(name, link).into_iter().map(move |way| {
-            one_way(name, link).map(|found| Qdiscs {
+            one_way(name, link, scenario).map(|found| Qdiscs {
                 label: way.label,
                 from: way.from.to_owned(),
                 to: way.to.to_owned(),
@@ -99,7 +100,7 @@ impl Qdiscs {
     }
 }
 
-fn one_way(name: &str, link: &LinkSpec) -> Result<Qdiscs, RunError> {
+fn one_way(name: &str, link: &LinkSpec, scenario: &Scenario) -> Result<Qdiscs, RunError> {
     let (mut before, mut after) = (Stage::default(), Stage::default());
     let (mut server, mut gate): (Option<&ServerSpec>, _) = (None, None);
     for (i, element) in link.chain.iter().enumerate() {
@@ -133,7 +134,10 @@ fn one_way(name: &str, link: &LinkSpec) -> Result<Qdiscs, RunError> {
             ElementSpec::Gate(spec) => match (link.chain.get(i + 1), server) {
                 (Some(ElementSpec::Server(next)), None) => {
                     let (filter, control) = gate_parts(spec);
-                    gate = Some(QdiscGate { filter, control, class: class_of_video(&next.queue) });
+                    let class = class_of_video(spec.port, &next.queue, scenario).ok_or_else(|| {
+                        fault("gate", "it reads one class, and the video waits in several, or beside others in a divided one")
+                    })?;
+                    gate = Some(QdiscGate { filter, control, class });
                 }
                 _ => {
                     return Err(fault(
@@ -159,6 +163,14 @@ fn one_way(name: &str, link: &LinkSpec) -> Result<Qdiscs, RunError> {
         None => (None, Vec::new()),
     };
     Ok(Qdiscs { gate, host: before.netem(None), near, far: after.netem(rate), ..Qdiscs::default() })
+}
+
+/// The class below a server in which all video to this port waits; that of packets without a code point, where the scenario has none.
+fn class_of_video(port: u16, queue: &QueueSpec, scenario: &Scenario) -> Option<String> {
+    let is_video = |cross: &&Cross| matches!(&cross.traffic, Traffic::Rtp(rtp) if rtp.port == port);
+    let mut classes = scenario.cross.values().filter(is_video).map(|cross| class_of(cross.dscp, queue));
+    let first = classes.next().unwrap_or_else(|| class_of(0, queue))?;
+    classes.all(|class| class.as_ref() == Some(&first)).then_some(first)
 }
 
 fn constant(server: &ServerSpec, key: &str) -> Result<Bitrate, RunError> {
@@ -276,20 +288,53 @@ mod tests {
         );
     }
 
+    fn gated(queue: &str) -> String {
+        format!(
+            "{{ gate = {{ policy = \"aimd3\" }} }}, {{ server = {{ rate = \"1Mbit\", queue = {queue} }} }}"
+        )
+    }
+
     #[test]
-    fn a_gate_reads_the_class_in_which_packets_without_a_code_point_wait() {
-        let gate = |queue: &str| {
-            let chain = format!(
-                "{{ gate = {{ policy = \"aimd3\" }} }}, {{ server = {{ rate = \"1Mbit\", queue = {queue} }} }}"
-            );
-            of(&chain).gate.expect("it has one")
+    fn a_gate_reads_the_class_in_which_its_video_waits() {
+        let three =
+            "bands = [{ packets = 9 }, { tbf = { rate = \"1Mbit\", burst = \"3kB\" } }, { packets = 9 }]";
+        let class = |queue: &str, dscps: &[u8]| {
+            let mut scenario = scenario(&gated(queue));
+            for dscp in dscps {
+                let video = toml::from_str(&format!(
+                    "from = \"a\"\nto = \"b\"\ndscp = {dscp}\ntraffic = {{ rtp = {{}} }}"
+                ));
+                scenario.cross.insert(format!("video {dscp}"), video.unwrap());
+            }
+            qdiscs(&scenario)
+                .map(|ways| ways[0].gate.clone().unwrap().class)
+                .map_err(|error| error.to_string())
         };
-        assert_eq!(gate("\"codel\"").class, "1:1");
-        let bands = gate(
-            "{ prio = { bands = [{ packets = 9 }, { packets = 9 }, { tbf = { rate = \"1Mbit\", burst = \"3kB\" } }] } }",
+        let classes = format!(
+            "{{ prio = {{ {three}, classes = [{{ dscp = 46, band = 0 }}, {{ dscp = 34, band = 1 }}] }} }}"
         );
-        assert_eq!(bands.class, "2:3");
-        assert_eq!(bands.filter, Filter::port(5004));
+        let others = format!("{{ prio = {{ {three}, classes = [{{ dscp = 0, band = 0 }}] }} }}");
+        for (queue, dscps, expected) in [
+            (&*classes, &[34][..], "2:2"),
+            (&classes, &[0], "2:3"),
+            (&classes, &[], "2:3"),
+            (&classes, &[0, 10], "2:3"),
+            (&others, &[0], "2:1"),
+            ("\"codel\"", &[0, 34], "1:1"),
+        ] {
+            assert_eq!(class(queue, dscps).as_deref(), Ok(expected), "{queue} {dscps:?}");
+        }
+        let nested = "{ tbf = { rate = \"1Mbit\", burst = \"3kB\", queue = { prio = { bands = [{ packets = 9 }, { packets = 9 }] } } } }";
+        for (queue, dscps) in [(&*classes, &[0, 34][..]), (nested, &[0])] {
+            let error = class(queue, dscps).unwrap_err();
+            assert!(error.contains("links.wire.chain.0.gate") && error.contains("one class"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_gate_stands_right_before_the_server() {
+        let gate = |queue: &str| of(&gated(queue)).gate.expect("it has one");
+        assert_eq!(gate("\"codel\"").filter, Filter::port(5004));
         let apart =
             "{ gate = { policy = \"aimd3\" } }, { delay = \"1ms\" }, { server = { rate = \"1Mbit\" } }";
         let error = qdiscs(&scenario(apart)).unwrap_err().to_string();

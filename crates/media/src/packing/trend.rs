@@ -79,17 +79,30 @@ impl Trend {
             self.judged_ns = delay_ns;
             return None;
         };
-        let smoothed_ns = smoothed_ns + (delay_ns - smoothed_ns) / 8;
+        let smoothed_ns = smoothed_ns.saturating_add(delay_ns.saturating_sub(smoothed_ns) / 8);
         self.smoothed_ns = Some(smoothed_ns);
         self.reports += 1;
         if self.reports < self.config.window {
             return None;
         }
         self.reports = 0;
-        let rising = smoothed_ns - self.judged_ns > self.config.rise.as_nanos() as i64;
+        let rising = smoothed_ns.saturating_sub(self.judged_ns) > self.config.rise.as_nanos() as i64;
         self.judged_ns = smoothed_ns;
         let before = self.k;
         self.k = if rising { self.config.k_max } else { (self.k - 1).max(1) };
         (self.k != before).then_some(self.k)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn delays_that_no_number_holds_the_difference_of_are_taken_for_the_largest() {
+        let mut trend = Trend::new(TrendConfig::new().window(1));
+        assert_eq!(trend.push(i64::MIN), None);
+        assert_eq!(trend.push(i64::MAX), Some(4));
+        assert_eq!(trend.push(i64::MIN), Some(3));
     }
 }

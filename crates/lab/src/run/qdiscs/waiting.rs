@@ -28,12 +28,19 @@ pub(super) fn waiting(
     Ok(())
 }
 
-/// Where packets without a code point wait, below a server: in the last band, where there are bands.
-pub(super) fn class_of_video(queue: &QueueSpec) -> String {
-    match &queue.prio {
-        Some(prio) => format!("2:{:x}", prio.bands.len()),
-        None => "1:1".to_owned(),
-    }
+/// The class below a server in which packets with this code point wait, by the whole of whose drops they are judged; `None` where it is
+/// divided further.
+pub(super) fn class_of(dscp: u8, queue: &QueueSpec) -> Option<String> {
+    let Some(prio) = &queue.prio else { return (!is_divided(queue)).then(|| "1:1".to_owned()) };
+    let class = prio.classes.iter().find(|class| class.dscp == dscp);
+    let band = class.map_or(prio.bands.len().saturating_sub(1), |class| class.band.into());
+    let divided = prio.bands.get(band).is_some_and(is_divided);
+    (!divided).then(|| format!("2:{:x}", band + 1))
+}
+
+fn is_divided(queue: &QueueSpec) -> bool {
+    let behind = queue.tbf.as_ref().and_then(|tbf| tbf.queue.as_deref());
+    queue.prio.is_some() || behind.is_some_and(is_divided)
 }
 
 const REFUSED: &str = "the kernel is given FIFOs, codel, cake, prio and tbf";

@@ -48,8 +48,6 @@ pub(crate) enum Copies {
 /// N and m/s, below which a deadband sends nothing; and its longest silence.
 const FLOORS: [f64; 2] = [0.05, 0.001];
 const KEEP_ALIVE: u64 = 100;
-/// What a law that keeps no books is taken to have, J: what the others have by themselves.
-const RESERVE: f64 = 0.02;
 
 /// Hand, law, line and arm.
 pub(crate) struct Ends<'a> {
@@ -108,7 +106,7 @@ impl Ends<'_> {
             back.under_way.pop().iter().for_each(|(_, message)| operator.receive(message));
             let moved = hand(now, &felt)?;
             let output = operator.step(&moved)?;
-            there.offer(now, &output.message, &output.port, law.is_passive().then_some(output.reserve));
+            there.offer(now, &output.message, &output.port, output.reserve);
             if let Some((made, message)) = there.under_way.pop() {
                 robot.receive(&message, now.saturating_since(made));
                 begun = true;
@@ -127,7 +125,7 @@ impl Ends<'_> {
                 arm: Motion { position: wide(state.position), velocity: wide(state.velocity) },
                 force: wide(state.force),
             };
-            back.offer(now, &lead.message, &lead.port(), law.is_passive().then_some(lead.reserve));
+            back.offer(now, &lead.message, &lead.port(), lead.reserve);
             each(&Moment { now, hand: moved, felt, arm: measured.arm, met: measured.force });
             felt = output.force;
         }
@@ -175,9 +173,8 @@ impl Way {
     }
 
     /// A message is made, by an end with this port and so much left.
-    fn offer(&mut self, now: Time, message: &Message, port: &Port, reserve: Option<f64>) {
+    fn offer(&mut self, now: Time, message: &Message, port: &Port, reserve: f64) {
         self.messages.made += 1;
-        let reserve = reserve.unwrap_or(RESERVE);
         let lost = self.lines.each_mut().map(Lossy::is_lost);
         let chance = self.choice.fraction();
         let is_sent = self.worth.as_mut().is_none_or(|worth| worth.is_due(message, port, reserve));
