@@ -293,7 +293,6 @@ impl RobotDevice for StillRobot {
     }
 }
 
-/// The sizes of the frames of the VP8 encode, in bytes.
 /// The largest frame of each medium.
 pub(super) fn largest_frames(stream: &Stream) -> [Bytes; 2] {
     let audio = stream.audio.map_or(Bytes::ZERO, |audio| audio.rate * audio.frame);
