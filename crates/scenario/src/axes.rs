@@ -27,7 +27,7 @@ pub struct Axis {
 pub struct AxisValue {
     /// How reports call it. A variant is called by the names of its values, `QUIC, moderate`.
     pub name: String,
-    /// Keys that it sets, as those of a variant. No key may be set by two axes.
+    /// Keys that it sets, as those of a variant. No key may be set by two axes, nor replaced by one that another sets.
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, serde_json::Value>")]
     pub set: BTreeMap<String, toml::Value>,
@@ -245,6 +245,30 @@ set = { "cross.rate" = "9Mbit" }
             TEXT.split("[[axis]]").next().unwrap().to_owned() + "[[axis]]\nname = \"none\"\nvalue = []\n";
         let told = Scenario::parse("axes.toml", &text).unwrap_err().to_string();
         assert!(told.contains("has no values"), "{told}");
+    }
+
+    #[test]
+    fn a_key_that_another_one_of_its_variant_replaces_is_refused_however_both_are_written() {
+        let of_axes = TEXT.replace("cross.rate\" = \"9Mbit", "links.wire.chain.0.delay\" = \"2ms");
+        let listed =
+            |set: &str| TEXT.replace("name = \"listed\"", &format!("name = \"listed\"\nset = {{ {set} }}"));
+        // Spelled so, that of the whole comes later.
+        let whole = listed("\"cross.one.traffic.cbr.rate\" = \"2Mbit\", \"one.traffic\" = \"voice\"");
+        for (text, refused, by) in [
+            (&of_axes, "links.delay=1ms", "links.wire.chain.0.delay"),
+            (&whole, "cross.one.traffic.cbr.rate=2Mbit", "one.traffic"),
+        ] {
+            let told = Scenario::parse("axes.toml", text).unwrap().expand().unwrap_err().to_string();
+            assert!(
+                told.contains(refused) && told.ends_with(&format!("no effect, `{by}` replaces it")),
+                "{told}"
+            );
+        }
+        // A part of what was set before has an effect.
+        let part = listed(
+            "\"cross.one.traffic\" = { cbr = { rate = \"1Mbit\", packet = \"90B\" } }, \"one.rate\" = \"2Mbit\"",
+        );
+        Scenario::parse("axes.toml", &part).unwrap().expand().unwrap();
     }
 
     #[test]

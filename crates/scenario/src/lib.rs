@@ -146,29 +146,46 @@ impl Scenario {
     /// # Errors
     /// See [`ScenarioError`]: a key that does not exist or is ambiguous, a value that is not allowed.
     pub fn with(&self, settings: &[Setting]) -> Result<Self, ScenarioError> {
-        self.setting_each(settings).map_err(|(_, error)| error)
+        self.setting_each(settings).map(|(scenario, _)| scenario).map_err(|(_, error)| error)
     }
 
-    /// As [`with`](Self::with); an error comes with the place of the setting whose fault it is.
-    fn setting_each(&self, settings: &[Setting]) -> Result<Self, (usize, ScenarioError)> {
+    /// As [`with`](Self::with), and which place each key means; an error comes with the place of the setting whose fault it is.
+    fn setting_each(&self, settings: &[Setting]) -> Result<(Self, Vec<set::Place>), (usize, ScenarioError)> {
         if settings.is_empty() {
-            return Ok(self.clone());
+            return Ok((self.clone(), Vec::new()));
         }
         let mut scenario = self.clone();
-        let mut origins = Vec::new();
+        let (mut origins, mut places) = (Vec::new(), Vec::new());
         for (place, setting) in settings.iter().enumerate() {
             // One after the other, so that an error is the fault of the setting that it names.
             let before = toml::Table::try_from(&scenario).expect("a scenario is a table");
             let origin = format!("--set {setting}");
-            scenario = set::with(&before, setting).map_err(|message| {
+            let (changed, path) = set::with(&before, setting).map_err(|message| {
                 (place, ScenarioError { origin: origin.clone(), line: None, key: String::new(), message })
             })?;
+            scenario = changed;
             origins.push(origin);
+            places.push(path);
         }
         validate::check(&scenario).map_err(|fault| {
             let (origin, place) = (origins.join(" "), self.at_fault(settings));
             (place, ScenarioError { origin, line: None, key: fault.key, message: fault.message })
         })?;
+        Ok((scenario, places))
+    }
+
+    /// Each setting has an effect: none is replaced by a later one.
+    fn setting_each_once(&self, settings: &[Setting]) -> Result<Self, (usize, ScenarioError)> {
+        let (scenario, places) = self.setting_each(settings)?;
+        for (place, setting) in settings.iter().enumerate() {
+            let mut later =
+                (place + 1..settings.len()).filter(|&later| places[place].starts_with(&places[later]));
+            if let Some(later) = later.next() {
+                let message = format!("has no effect, `{}` replaces it", settings[later].key());
+                let origin = format!("--set {setting}");
+                return Err((place, ScenarioError { origin, line: None, key: String::new(), message }));
+            }
+        }
         Ok(scenario)
     }
 
@@ -229,7 +246,7 @@ impl Scenario {
         self.all_variants().into_iter().enumerate().map(move |(i, variant)| {
             let settings: Vec<Setting> =
                 variant.set.iter().map(|(key, value)| Setting::new(key, value.clone())).collect();
-            let scenario = base.setting_each(&settings).map_err(|(place, fault)| {
+            let scenario = base.setting_each_once(&settings).map_err(|(place, fault)| {
                 let key = format!("variant \"{}\"", variant.name);
                 let origin = fault.origin.replace("--set ", "");
                 let message = match fault.key.as_str() {

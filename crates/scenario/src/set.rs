@@ -61,24 +61,29 @@ impl FromStr for Setting {
     }
 }
 
-/// The scenario of a table with one key changed. What cannot be set is told with an example of what can be.
-pub(super) fn with(table: &Table, setting: &Setting) -> Result<Scenario, String> {
+/// A place in a scenario: the parts of its whole key.
+pub(super) type Place = Vec<String>;
+
+/// The scenario of a table with one key changed, and the place that the key means. What cannot be set is told with an example of what
+/// can be.
+pub(super) fn with(table: &Table, setting: &Setting) -> Result<(Scenario, Place), String> {
     let path = find(table, setting)?;
     let apply = |value: &Value| {
         let mut changed = Value::Table(table.clone());
         put(&mut changed, &path, value.clone())?;
         changed.try_into().map_err(|_| "this would replace the whole scenario".to_owned())
     };
-    explain::read_setting(&apply, &setting.value).map_err(|message| {
+    let scenario = explain::read_setting(&apply, &setting.value).map_err(|message| {
         match example(table, &path, &setting.key) {
             Some(example) if !message.contains("such as") => format!("{message}; {example}"),
             _ => message,
         }
-    })
+    })?;
+    Ok((scenario, path))
 }
 
 /// The one place that the key means.
-fn find(table: &Table, setting: &Setting) -> Result<Vec<String>, String> {
+fn find(table: &Table, setting: &Setting) -> Result<Place, String> {
     let wanted: Vec<&str> = setting.key.split('.').collect();
     let mut paths = Vec::new();
     list(table, &mut Vec::new(), &mut paths);
