@@ -64,6 +64,16 @@ impl VideoTable {
         &self.frames
     }
 
+    /// The same frames, all longer or shorter by one factor, so that their mean rate is this when a frame lasts `period`; none is shorter
+    /// than 1 byte.
+    pub fn scaled(mut self, rate: Bitrate, period: Duration) -> Self {
+        let scale = rate.as_bps() as f64 / self.mean_rate(period).as_bps().max(1) as f64;
+        for frame in &mut self.frames {
+            frame.size = Bytes::new(((frame.size.get() as f64 * scale).round() as u64).max(1));
+        }
+        self
+    }
+
     /// The mean rate when a frame lasts `period`.
     pub fn mean_rate(&self, period: Duration) -> Bitrate {
         let total: u64 = self.frames.iter().map(|frame| frame.size.get()).sum();
@@ -124,6 +134,15 @@ mod tests {
             (392_000..=400_000).contains(&rate),
             "{rate}: within 2 %, and never more than the multiplexer carries"
         );
+    }
+
+    #[test]
+    fn a_table_is_scaled_to_a_rate_at_any_pace() {
+        for (rate, period) in [(2_000_000, Duration::from_millis(40)), (100_000, Duration::from_millis(20))] {
+            let scaled = VideoTable::vp8_25fps_400k().scaled(Bitrate::from_bps(rate), period);
+            let made = scaled.mean_rate(period).as_bps() as f64;
+            assert!((made / rate as f64 - 1.0).abs() < 0.001, "{made} for {rate}");
+        }
     }
 
     #[test]

@@ -11,17 +11,28 @@ impl Video {
     pub fn frame_period(&self) -> Duration {
         Duration::from_nanos(1_000_000_000 / u64::from(self.fps))
     }
+
+    /// The frames of a [real encode](VideoSource::Vp8), scaled to its rate where it has one; `None` where all are equal.
+    pub fn table(&self) -> Option<VideoTable> {
+        let table = (self.source == VideoSource::Vp8).then(VideoTable::vp8_25fps_400k)?;
+        Some(match self.rate {
+            Some(rate) => table.scaled(rate, self.frame_period()),
+            None => table,
+        })
+    }
+
+    /// The mean rate of its frames.
+    pub fn mean_rate(&self) -> Bitrate {
+        let table = self.table().map(|table| table.mean_rate(self.frame_period()));
+        table.or(self.rate).unwrap_or_default()
+    }
 }
 
 impl Stream {
     /// The mean rate of audio and video together.
     pub fn frame_rate(&self) -> Bitrate {
         let audio = self.audio.map(|audio| audio.rate).unwrap_or_default();
-        let video = self.video.as_ref().map(|video| match video.source {
-            VideoSource::Constant => video.rate.unwrap_or_default(),
-            VideoSource::Vp8 => VideoTable::vp8_25fps_400k().mean_rate(video.frame_period()),
-        });
-        audio + video.unwrap_or_default()
+        audio + self.video.as_ref().map(Video::mean_rate).unwrap_or_default()
     }
 
     /// How its media share packets, where the transport adds so much to each beside the headers below it.

@@ -1,6 +1,7 @@
 //! From the scenario's words to cross traffic.
 
-use taut_core::{Address, Bytes, Duration, FlowId, Node, Protocol, Seed, Time};
+use taut_core::{Address, Duration, FlowId, Node, Protocol, Seed, Time};
+use taut_media::VideoTable;
 use taut_sim::traffic::{Cbr, Pattern, Poisson, Replay, Sink, Source, Video, Voice};
 use taut_sim::{Endpoint, Network, Peer, VertexId};
 use taut_trace::Data;
@@ -65,7 +66,7 @@ pub(super) fn add(
 }
 
 /// Sender and receiver of each flow.
-fn pairs(cross: &Cross, scenario: &Scenario) -> Vec<(String, String)> {
+pub(super) fn pairs(cross: &Cross, scenario: &Scenario) -> Vec<(String, String)> {
     let hosts = |end: &str| match end.strip_suffix("/*") {
         Some(lan) => (1..=scenario.lans[lan].hosts).map(|host| format!("{lan}/{host}")).collect(),
         None => vec![end.to_owned()],
@@ -285,7 +286,7 @@ fn add_tcp(network: &mut Network, one: &One<'_>, spec: &TcpSpec, seed: Seed, flo
 const EPHEMERAL: u16 = 49_152;
 
 fn video(spec: &VideoTraffic, interval: Duration) -> Video {
-    let frames = super::still::vp8_frames().into_iter().map(Bytes::new).collect();
+    let frames = VideoTable::vp8_25fps_400k().frames().iter().map(|frame| frame.size).collect();
     Video::new(frames, interval, spec.packet)
 }
 

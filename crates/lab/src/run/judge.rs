@@ -2,24 +2,22 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use taut_core::{Bitrate, Bytes, Duration, FlowId, Medium, Probability};
+use taut_core::{Bytes, Duration, FlowId, Medium, Probability};
 use taut_qos::limits::{Beside, Check, Profile, check};
 use taut_qos::model::{self, Cbr, FixedFragment, MediaRates, SharedLink, TcpFlow, predict_with_media};
 
+use super::cross::pairs;
 use super::flows::FlowInfo;
 use super::teleop::MOST_RIPPLE_PERCENT;
 use crate::metrics::{CycleSummary, CycleWatch};
 use crate::scenario::{
     self, Cross, Direction, ElementSpec, LinkSpec, Model, MultiplexerSpec, SamplerSpec, Scenario, Session,
-    Traffic, VideoSource,
+    Traffic, Video, VideoSource,
 };
 use taut_report::result::{
     EmergencyResult, FlowOwner, FlowPart, LimitResult, MediumResult, ModelCondition, ModelMeasure,
     ModelResult, ModelRow, TeleopResult, VideoResult,
 };
-
-/// Of the real encode, where nothing scales it.
-const VP8_RATE: Bitrate = Bitrate::from_bps(400_000);
 
 /// Every limit of every medium, of this profile.
 pub(super) fn limits(profile: Profile, media: &[MediumResult]) -> Vec<LimitResult> {
@@ -415,7 +413,7 @@ pub(crate) fn shared_link(scenario: &Scenario) -> Option<SharedLink> {
     }
     for name in &model.cross {
         let cross = scenario.cross.get(name)?;
-        for _ in 0..cross.count {
+        for _ in pairs(cross, scenario) {
             match &cross.traffic {
                 Traffic::Tcp(tcp) => {
                     link.tcp.push(TcpFlow { segment: tcp.segment, ack_every: tcp.ack_every })
@@ -436,7 +434,7 @@ fn media_rates(scenario: &Scenario) -> MediaRates {
     let ends = scenario.model.as_ref().zip(scenario.session.as_ref());
     let stream = ends.and_then(|(model, session)| session.stream(model.direction));
     let audio = stream.and_then(|stream| stream.audio.as_ref()).map(|audio| audio.rate);
-    let video = stream.and_then(|stream| stream.video.as_ref()).map(|video| video.rate.unwrap_or(VP8_RATE));
+    let video = stream.and_then(|stream| stream.video.as_ref()).map(Video::mean_rate);
     MediaRates { audio: audio.unwrap_or_default(), video: video.unwrap_or_default() }
 }
 

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use taut_agent::{DeviceFailure, DeviceMessage, Measured, OperatorDevice, RobotDevice, Sample, SetPoint};
 use taut_core::{Bitrate, Bytes, Duration, Medium, Seed, Time};
-use taut_media::{FrameSource, VideoTable};
+use taut_media::FrameSource;
 use taut_session::motion::Motion;
 use taut_session::{ChannelId, State, StopCause};
 
 use super::inputs::{Inputs, RunError};
 use super::signals::{self, Signal};
-use crate::scenario::{Commands, Direction, Scenario, Session, Stream, Video, VideoSource};
+use crate::scenario::{Commands, Direction, Scenario, Session, Stream, Video};
 
 /// A hand that does not move, and says what its sources make.
 pub struct StillHand {
@@ -180,11 +180,9 @@ impl Samples {
 
 fn camera(video: &Video, start: Time) -> FrameSource {
     let period = video.frame_period();
-    match video.source {
-        VideoSource::Constant => {
-            FrameSource::constant(Medium::Video, video.rate.unwrap_or_default(), period, start)
-        }
-        VideoSource::Vp8 => FrameSource::table(Arc::new(VideoTable::vp8_25fps_400k()), period, start),
+    match video.table() {
+        Some(table) => FrameSource::table(Arc::new(table), period, start),
+        None => FrameSource::constant(Medium::Video, video.mean_rate(), period, start),
     }
 }
 
@@ -296,16 +294,12 @@ impl RobotDevice for StillRobot {
 }
 
 /// The sizes of the frames of the VP8 encode, in bytes.
-pub(super) fn vp8_frames() -> Vec<u64> {
-    VideoTable::vp8_25fps_400k().frames().iter().map(|frame| frame.size.get()).collect()
-}
-
 /// The largest frame of each medium.
 pub(super) fn largest_frames(stream: &Stream) -> [Bytes; 2] {
     let audio = stream.audio.map_or(Bytes::ZERO, |audio| audio.rate * audio.frame);
-    let video = stream.video.as_ref().map_or(Bytes::ZERO, |video| match video.source {
-        VideoSource::Constant => video.rate.unwrap_or_default() * video.frame_period(),
-        VideoSource::Vp8 => Bytes::new(vp8_frames().into_iter().max().unwrap_or(0)),
+    let video = stream.video.as_ref().map_or(Bytes::ZERO, |video| match video.table() {
+        Some(table) => table.frames().iter().map(|frame| frame.size).max().unwrap_or_default(),
+        None => video.mean_rate() * video.frame_period(),
     });
     [audio, video]
 }

@@ -123,6 +123,42 @@ fn without_cycles_of_tcp_no_mean_over_them_is_told() {
     }
 }
 
+/// Equation (8) with the CBR of all hosts: two of 452 kbit/s are one of 904.
+#[test]
+fn the_model_counts_a_flow_of_each_host_of_a_lan() {
+    let predicted = |settings: &[&str]| {
+        let settings: Vec<&str> = ["warmup=1s", "duration=2s"].iter().chain(settings).copied().collect();
+        let result = run_with(&settings);
+        let row = result.models[0].rows.iter().find(|row| row.measure == ModelMeasure::DMin).unwrap();
+        row.predicted_ms
+    };
+    let lan = predicted(&[
+        "lans={ office = { hosts = 2, chain = [{ delay = \"1ms\" }] } }",
+        "links.office={ between = [\"office\", \"robot\"], chain = [{ delay = \"1ms\" }] }",
+        "cross.constant.from=office/*",
+        "cross.constant.rate=452kbit",
+    ]);
+    let [two, one] = ["2", "1"].map(|count| {
+        let count = format!("cross.constant.count={count}");
+        predicted(&[&count, "cross.constant.rate=452kbit"])
+    });
+    assert_eq!(lan.to_bits(), two.to_bits(), "{lan} and {two}");
+    assert!((two - one).abs() > 1e-3, "{two} and {one}");
+}
+
+#[test]
+fn the_frames_of_a_real_encode_are_scaled_to_the_rate_that_the_model_reckons_with() {
+    let settings = ["warmup=1s", "duration=31s", "cross.bulk.start=60s", "session.backward.video.source=vp8"];
+    let goodput = |more: &[&str]| {
+        let result = run_with(&[&settings[..], more].concat());
+        result.media.iter().find(|medium| medium.stream == "backward video").unwrap().goodput_bps
+    };
+    for rate in [200_000.0, 400_000.0] {
+        let video = goodput(&[&format!("session.backward.video.rate={rate}bit")]);
+        assert!((video / rate - 1.0).abs() < 0.02, "{video} for {rate}");
+    }
+}
+
 /// The names of the conditions that fail.
 fn outside(settings: &[&str]) -> Vec<String> {
     let settings: Vec<&str> = ["warmup=1s", "duration=2s"].iter().chain(settings).copied().collect();
