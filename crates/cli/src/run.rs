@@ -9,7 +9,7 @@ use taut_core::Seed;
 use taut_lab::campaign::check_seeds;
 use taut_lab::job;
 use taut_lab::replayed::{Figures, Replayed, Spread, replayed};
-use taut_lab::run::Extras;
+use taut_lab::run::{Extras, RunError};
 use taut_lab::scenario::{Choices, Scenario, ScenarioError, Setting, Variant};
 use taut_report::result::RunResult;
 use taut_report::{campaign_table_text, campaign_text, run_text, written_text};
@@ -225,6 +225,10 @@ fn run_many(
     let bar = Bar::new(&format!("simulating {} runs", variants.len() * seeds.len()), arguments.quiet);
     let done = job::many(scenario, variants, seeds, arguments.out.as_deref(), &|fraction| bar.set(fraction));
     drop(bar);
+    if let Err(error @ RunError::Conservation(_)) = &done {
+        crate::say(&error.to_string());
+        return Ok(ExitCode::FAILURE);
+    }
     let (result, written) = done.map_err(|e| e.within(&arguments.scenario).to_string())?;
     if arguments.json {
         print_json(&result)?;

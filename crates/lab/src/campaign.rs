@@ -74,7 +74,7 @@ impl<'a> Campaign<'a> {
         let mut result = run(&self.variants[variant].1, Seed::new(seed), progress)?;
         if !result.conservation.holds {
             let violations = result.conservation.violations.join("; ");
-            return Err(RunError::Scenario(format!("seed {seed}: packets do not add up: {violations}")));
+            return Err(RunError::Conservation(format!("seed {seed}: packets do not add up: {violations}")));
         }
         let trends = trends(&result);
         result.series.clear();

@@ -29,6 +29,9 @@ pub enum RunError {
     /// Files cannot be written; names the file.
     #[error("{0}")]
     Output(String),
+    /// A run of a campaign has packets that are not accounted for; names its seed. None of its numbers is to be believed.
+    #[error("{0}")]
+    Conservation(String),
 }
 
 impl RunError {
@@ -53,7 +56,7 @@ impl RunError {
                 Some(line) => format!("{name}:{line}: {key}: {message}"),
                 None => format!("{name}: {key}: {message}"),
             }),
-            output @ Self::Output(_) => output,
+            other @ (Self::Output(_) | Self::Conservation(_)) => other,
         }
     }
 }
