@@ -178,7 +178,7 @@ $(STATS_VENV)/ready: stats/requirements.txt
 
 stats: build $(STATS_VENV)/ready ## Statistics of a campaign: by default the transports, five seeds (CAMPAIGN=folder for another)
 	.ci/stats
-	@[ -e "$(CAMPAIGN)/campaign.json" ] || "$(TAUT)" run scenarios/transports.toml --seeds 1..5 --out "$(CAMPAIGN)" > /dev/null
+	@[ "$(CAMPAIGN)" != out/transports ] || [ -e "$(CAMPAIGN)/campaign.json" ] || "$(TAUT)" run scenarios/transports.toml --seeds 1..5 --out "$(CAMPAIGN)" > /dev/null
 	"$(STATS_VENV)/bin/python" stats/analyse.py "$(CAMPAIGN)"
 
 faults: ## Ten million states under random faults, over every transport; a failure prints the command that replays it
