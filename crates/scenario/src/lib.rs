@@ -150,7 +150,7 @@ impl Scenario {
     }
 
     /// As [`with`](Self::with), and which place each key means; an error comes with the place of the setting whose fault it is.
-    fn setting_each(&self, settings: &[Setting]) -> Result<(Self, Vec<Vec<String>>), (usize, ScenarioError)> {
+    fn setting_each(&self, settings: &[Setting]) -> Result<(Self, Vec<set::Place>), (usize, ScenarioError)> {
         if settings.is_empty() {
             return Ok((self.clone(), Vec::new()));
         }

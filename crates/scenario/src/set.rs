@@ -61,9 +61,12 @@ impl FromStr for Setting {
     }
 }
 
+/// A place in a scenario: the parts of its whole key.
+pub(super) type Place = Vec<String>;
+
 /// The scenario of a table with one key changed, and the place that the key means. What cannot be set is told with an example of what
 /// can be.
-pub(super) fn with(table: &Table, setting: &Setting) -> Result<(Scenario, Vec<String>), String> {
+pub(super) fn with(table: &Table, setting: &Setting) -> Result<(Scenario, Place), String> {
     let path = find(table, setting)?;
     let apply = |value: &Value| {
         let mut changed = Value::Table(table.clone());
@@ -80,7 +83,7 @@ pub(super) fn with(table: &Table, setting: &Setting) -> Result<(Scenario, Vec<St
 }
 
 /// The one place that the key means.
-fn find(table: &Table, setting: &Setting) -> Result<Vec<String>, String> {
+fn find(table: &Table, setting: &Setting) -> Result<Place, String> {
     let wanted: Vec<&str> = setting.key.split('.').collect();
     let mut paths = Vec::new();
     list(table, &mut Vec::new(), &mut paths);
