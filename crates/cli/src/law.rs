@@ -127,6 +127,20 @@ impl LawArguments {
         }
     }
 
+    /// Of a hand that is pushed with so many N at most.
+    ///
+    /// # Errors
+    /// One line: the arm could have no energy from it.
+    pub(crate) fn check_hand(&self, force_limit: f32) -> Result<(), String> {
+        if self.law.is_passive() && force_limit < 0.001 {
+            return Err(format!(
+                "--force-limit {force_limit}: by --law {} the arm moves with what the hand puts in against a force: 0.001 N or more",
+                self.name()
+            ));
+        }
+        Ok(())
+    }
+
     /// Of a robot that is not simulated here, whose controllers nobody here knows.
     ///
     /// # Errors

@@ -80,6 +80,10 @@ pub(crate) fn map(arguments: &Arguments) -> Ended {
             "saving draws no picture and has losses of its own: leave out --svg and --loss".to_owned()
         );
     }
+    let is_of_energy = |law: &LawSpec| matches!(law, LawSpec::Wave(_) | LawSpec::Tdpa(_));
+    if arguments.what == What::Saving && !arguments.law.iter().all(is_of_energy) {
+        return Err("saving is of laws of energy: --law wave,tdpa".to_owned());
+    }
     let laws = if arguments.law.is_empty() { LawSpec::all().to_vec() } else { arguments.law.clone() };
     let by_itself = arguments.what.round_trips().iter().map(|ms| Duration::from_millis(*ms));
     let round_trips = if arguments.rtt.is_empty() { by_itself.collect() } else { arguments.rtt.clone() };
@@ -106,9 +110,6 @@ pub(crate) fn map(arguments: &Arguments) -> Ended {
         What::Saving => {
             let found = Savings { laws, round_trips }.make(&progress).map_err(|e| e.to_string())?;
             drop(bar);
-            if found.copies.is_empty() {
-                return Err("saving is of laws of energy: --law wave,tdpa".to_owned());
-            }
             shown(arguments, &found, None, &saving_text(&found))
         }
     }

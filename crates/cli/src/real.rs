@@ -25,7 +25,7 @@ pub(crate) struct RealArguments {
     pub(crate) real: bool,
     /// The same in a Linux kernel of its own in virtual time, with that kernel's TCP and its netem in place of the emulator:
     /// exact to the microsecond whatever this host does (needs what `make oracle` builds, or TAUT_KERNEL)
-    #[arg(long, group = "beside_twins", conflicts_with_all = ["real", "events", "samples", "capture"])]
+    #[arg(long, group = "beside_twins", conflicts_with_all = ["events", "samples", "capture"])]
     pub(crate) kernel: bool,
     /// Without the simulated twins
     #[arg(long, requires = "beside_twins")]

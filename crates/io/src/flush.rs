@@ -6,8 +6,8 @@ use taut_core::{Duration, Time};
 
 use crate::Clock;
 
-/// Waits until the thread that serves `queue` has come to an item that `done` makes, and sends by it; no longer than `patience`. Whatever is left
-/// then is not waited for.
+/// Waits until the thread that serves `queue` has come to an item that `done` makes, and answers by what that holds; no longer than `patience`,
+/// and not for a thread that has ended.
 pub fn flush<T>(queue: &SyncSender<T>, done: impl Fn(SyncSender<()>) -> T, patience: Duration) {
     let clock = Clock::start();
     let left = || std::time::Duration::from(patience.saturating_sub(clock.now() - Time::ZERO));
@@ -19,5 +19,5 @@ pub fn flush<T>(queue: &SyncSender<T>, done: impl Fn(SyncSender<()>) -> T, patie
         std::thread::park_timeout(std::time::Duration::from_millis(5));
     }
     drop(sender);
-    let _ = is_done.recv_timeout(left()); // Neither is one that has ended.
+    let _ = is_done.recv_timeout(left());
 }

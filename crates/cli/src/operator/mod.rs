@@ -468,6 +468,7 @@ pub(crate) fn run(arguments: &Arguments, steered: Option<Steered>) -> Ended {
     let security = arguments.security()?;
     let own = security.fingerprint();
     arguments.law.check(arguments.codec.codec)?;
+    arguments.law.check_hand(arguments.force_limit)?;
     let is_filled = steered.is_none() && arguments.fills_terminal();
     let config = arguments.config(own.as_ref(), is_filled || steered.is_some())?;
     let (opened, page, hear) = match steered {

@@ -94,6 +94,7 @@ impl Screen {
             let now = clock.now();
             if now >= due {
                 second.hold(now);
+                self.measured.hold(now);
                 if self.measures {
                     self.tell("video", now, EVERY + now.saturating_since(due), &second);
                 }
@@ -103,7 +104,7 @@ impl Screen {
         }
         let now = clock.now();
         self.measured.hold(now);
-        self.tell("video_summary", now, self.measured.span(now), &self.measured);
+        self.tell("video_summary", now, self.measured.span(), &self.measured);
     }
 
     fn take(&mut self, clock: Clock, came: &Came, second: &mut Measured, send: &impl Fn(ChannelId, Vec<u8>)) {
@@ -160,7 +161,8 @@ struct Measured {
     ages: Ages,
     /// Of the picture that is held, every millisecond.
     held: Ages,
-    began: Option<Time>,
+    /// When the first was decoded, and the last.
+    shown: Option<[Time; 2]>,
     /// How old the one that is held was at this time.
     last: Option<(Time, Duration)>,
     counted: DecoderCounts,
@@ -170,7 +172,7 @@ impl Measured {
     fn show(&mut self, now: Time, age: Option<Duration>, is_read: bool) {
         self.frames += 1;
         self.read += u64::from(is_read);
-        self.began.get_or_insert(now);
+        self.shown = Some([self.shown.map_or(now, |[first, _]| first), now]);
         self.hold(now);
         if let Some(age) = age {
             self.ages.add(age);
@@ -192,9 +194,8 @@ impl Measured {
         Self { last: self.last, counted, ..Self::default() }
     }
 
-    /// From the first picture on.
-    fn span(&self, now: Time) -> Duration {
-        self.began.map_or(Duration::ZERO, |began| now.saturating_since(began))
+    fn span(&self) -> Duration {
+        self.shown.map_or(Duration::ZERO, |[first, last]| last.saturating_since(first))
     }
 
     fn as_json(&self, name: &str, counts: DecoderCounts, span: Duration) -> Vec<(&'static str, Value)> {

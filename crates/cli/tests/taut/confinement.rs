@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::net::TcpStream;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
@@ -10,7 +10,7 @@ use std::process::Command;
 
 use taut_netlab::Namespace;
 
-use crate::sessions::Running;
+use crate::sessions::{Running, signal};
 use crate::world::{World, ended};
 
 #[test]
@@ -274,12 +274,16 @@ fn memory_stays_resident_where_that_is_asked_for_and_what_allowed_it_is_given_up
         let status = fs::read_to_string(format!("/proc/{}/status", process.pid())).unwrap();
         let of = |name| status.lines().find_map(|line: &str| line.strip_prefix(name)).unwrap();
         assert!(capabilities(process.pid()).iter().all(|has| *has == 0), "{status}");
-        of("VmLck:").trim().trim_end_matches(" kB").parse::<u64>().unwrap()
+        let kilobytes = of("VmLck:").trim().trim_end_matches(" kB").parse::<u64>().unwrap();
+        signal(process.pid(), "-TERM");
+        let mut said = String::new();
+        process.child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        (kilobytes, said.contains("goes on without locking memory"))
     };
-    assert_eq!(locked(""), 0);
+    assert_eq!(locked(""), (0, false));
     match locked(" --lock-memory") {
-        0 => println!("skipped: locking memory needs CAP_SYS_RESOURCE"),
-        kilobytes => assert!(kilobytes > 1_000, "{kilobytes}"),
+        (_, true) => println!("skipped: locking memory needs CAP_SYS_RESOURCE"),
+        (kilobytes, false) => assert!(kilobytes > 1_000, "{kilobytes}"),
     }
 }
 

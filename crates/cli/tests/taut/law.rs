@@ -245,5 +245,7 @@ fn what_does_not_go_with_a_law_is_refused_with_what_to_do() {
     assert!(refused("--servo 3000,45").contains("--servo does nothing here"));
     let hand = "operator --connect x:1 --plaintext --transport udp --state none --turns --hand-torque 0";
     assert!(world.taut(hand).err.contains("0.0001 to 100 N·m"));
+    let hand = "operator --connect x:1 --plaintext --transport udp --input demo --law tdpa --force-limit 0";
+    assert!(world.taut(hand).err.contains("0.001 N or more"));
     assert!(refused("--turns --codec omni71").contains("leave out --codec"));
 }

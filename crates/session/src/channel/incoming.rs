@@ -15,7 +15,7 @@ use super::{COUNTED, FRAGMENT, meter};
 use crate::sync::Stamp;
 use crate::window::Window;
 
-/// Messages of which only a part has come, at most: as many as a sender keeps.
+/// Messages of which only a part has come, at most.
 const PARTS: usize = 256;
 /// Messages that wait for one before them, at most: all that a sender keeps.
 const AHEAD: usize = KEPT_RELIABLE;
@@ -188,7 +188,7 @@ impl Incoming {
         if total > agreed.largest || part.is_some_and(|part| part.payload.len() != total) {
             return Err(DropCause::Malformed);
         }
-        if !self.window.is_new(sequence) || self.expected.is_some_and(|expected| sequence < expected) {
+        if self.has_come(agreed, sequence) {
             return Err(DropCause::Duplicate);
         }
         if agreed.delivery == Delivery::Newest && sequence < self.newest {
@@ -201,6 +201,17 @@ impl Incoming {
             return Err(DropCause::RateLimited);
         }
         Ok(())
+    }
+
+    /// Is the message there, or was it? In order that is known however far the newest is ahead of one that is lost again and again.
+    fn has_come(&self, agreed: &Agreed, sequence: u64) -> bool {
+        match agreed.delivery {
+            Delivery::Reliable => {
+                self.expected.is_some_and(|expected| sequence < expected)
+                    || self.ahead.contains_key(&sequence)
+            }
+            Delivery::Newest | Delivery::Deadline | Delivery::Once => !self.window.is_new(sequence),
+        }
     }
 
     /// Puts a part to the others; the message when none is missing.
@@ -252,7 +263,7 @@ impl Incoming {
         }
         let Some(agreed) = self.agreed.filter(Agreed::repeats) else { return true };
         let bytes = if piece.part.is_some() { total(piece, payload) } else { 0 };
-        self.expected == Some(sequence) || self.is_roomy(&agreed, bytes)
+        self.expected == Some(sequence) || self.has_come(&agreed, sequence) || self.is_roomy(&agreed, bytes)
     }
 
     fn is_roomy(&self, agreed: &Agreed, bytes: usize) -> bool {
@@ -362,7 +373,32 @@ pub(super) fn unwrapped(newest: u64, low: u32) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use taut_core::Bytes;
+    use taut_wire::session::{ChannelKind, Direction, Encoding};
+
+    use super::super::declare::{Channel, Schema, agree};
     use super::*;
+
+    #[test]
+    fn what_all_wait_for_is_taken_however_many_came_since_it_was_lost() {
+        let schema = Schema::new("a", Encoding::Raw);
+        let channel = Channel::new("a", Direction::ToRobot, ChannelKind::Command, schema);
+        let channel = channel.largest(Bytes::new(100));
+        let theirs = [channel.declaration()];
+        let mut incoming = Incoming::new();
+        incoming.open(Some(agree(&channel, false, &theirs).unwrap()), None);
+        let mut outcome = Outcome::default();
+        let last = 1 + KEPT_RELIABLE as u32;
+        for sequence in (2..=last).chain([2, 1]) {
+            let back = Some((sequence - 1) as u16);
+            let piece = Piece { channel: 0, sequence, waited_us: 0, back, part: None };
+            assert!(incoming.has_room(&piece, &[7; 100]), "{sequence}");
+            incoming.handle(Time::ZERO, &piece, &[7; 100], None, &mut outcome);
+        }
+        let came: Vec<u64> = outcome.whole.iter().map(|whole| whole.sequence).collect();
+        assert_eq!(came, (1..=last.into()).collect::<Vec<u64>>());
+        assert_eq!(outcome.dropped, [(2, DropCause::Duplicate)]);
+    }
 
     #[test]
     fn a_number_is_the_one_nearest_to_those_before() {

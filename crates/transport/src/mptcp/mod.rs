@@ -606,6 +606,9 @@ impl Transport for Mptcp {
             Some(place) => {
                 self.subflows[place] = subflow;
                 self.linux.iter_mut().for_each(|linux| linux.forget(place));
+                // It is another subflow than the one that had these.
+                let of_before = self.again.iter_mut().filter(|(from, ..)| *from == Some(place));
+                of_before.for_each(|(from, ..)| *from = None);
             }
             None => self.subflows.push(subflow),
         }

@@ -228,6 +228,19 @@ fn a_path_that_was_used_is_used_again_once_it_is_added_again() {
     }
 }
 
+#[test]
+fn the_only_path_takes_again_what_it_had_when_it_was_removed() {
+    // What goes in the last 50 ms before that is lost.
+    let cut = Way { cut: Some(at_ms(950)), until: Some(at_ms(1_000)), ..way(4) };
+    let mut net = Net::new(config(Scheduler::MinRtt), vec![cut]).commands(MS * 3, 500);
+    net.run_until(at_ms(1_000));
+    net.ends[0].remove_path(net.now, PathId(0));
+    assert!(net.ends[0].add_path(net.now, PathId(0)));
+    net.pump(0);
+    net.run_until(at_ms(20_000));
+    assert_eq!(net.received().len(), 500);
+}
+
 /// RFC 6356 section 3: over a bottleneck that its subflows share, a connection takes what one TCP takes.
 #[test]
 fn coupled_windows_take_less_than_uncoupled_ones_of_lossy_paths() {
