@@ -51,7 +51,7 @@ pub(crate) struct Arguments {
 }
 
 fn input_lease(text: &str) -> Result<Duration, String> {
-    let lease: Duration = text.parse().map_err(|error: taut_core::ParseQuantityError| error.to_string())?;
+    let lease = crate::host::duration(text)?;
     if (INPUT_LEASE[0]..=INPUT_LEASE[1]).contains(&lease) {
         Ok(lease)
     } else {

@@ -37,9 +37,14 @@ pub(crate) struct Scheduling {
     lock_memory: bool,
 }
 
+/// A duration, with its unit.
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    text.parse().map_err(|error: taut_core::ParseQuantityError| error.to_string())
+}
+
 /// Argument `--every`: how often something is told.
 pub(crate) fn every(text: &str) -> Result<Duration, String> {
-    let period: Duration = text.parse().map_err(|error: taut_core::ParseQuantityError| error.to_string())?;
+    let period = duration(text)?;
     if period < Duration::from_millis(1) {
         return Err("is told at most once in a millisecond: 1ms or longer".to_owned());
     }
@@ -52,9 +57,8 @@ pub(crate) fn between(
     most: Duration,
 ) -> impl Fn(&str) -> Result<Duration, String> + Clone + Send + Sync + 'static {
     move |text| {
-        let duration: Duration =
-            text.parse().map_err(|error: taut_core::ParseQuantityError| error.to_string())?;
-        if (least..=most).contains(&duration) { Ok(duration) } else { Err(format!("is {least} to {most}")) }
+        let told = duration(text)?;
+        if (least..=most).contains(&told) { Ok(told) } else { Err(format!("is {least} to {most}")) }
     }
 }
 

@@ -43,8 +43,7 @@ fn law(text: &str) -> Result<Law, String> {
 }
 
 fn held(text: &str) -> Result<Duration, String> {
-    let duration: Duration =
-        text.parse().map_err(|error: taut_core::ParseQuantityError| error.to_string())?;
+    let duration = crate::host::duration(text)?;
     if duration <= Duration::from_secs(10) { Ok(duration) } else { Err(format!("{text} is more than 10s")) }
 }
 

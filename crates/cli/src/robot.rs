@@ -217,7 +217,7 @@ pub(crate) fn parse_codec(text: &str) -> Result<Coding, String> {
 
 /// Arguments `--watchdog` and `--button-heartbeat`.
 fn silence(text: &str) -> Result<Duration, String> {
-    let silence: Duration = text.parse().map_err(|error: taut_core::ParseQuantityError| error.to_string())?;
+    let silence = host::duration(text)?;
     if silence < Duration::from_millis(1) {
         return Err("is from 1ms up: nothing comes more often".to_owned());
     }

@@ -103,7 +103,7 @@ fn fraction(text: &str) -> Result<f64, String> {
 }
 
 fn length(text: &str) -> Result<Duration, String> {
-    let length: Duration = text.parse().map_err(|error: taut_core::ParseQuantityError| error.to_string())?;
+    let length = crate::host::duration(text)?;
     let range = Duration::from_millis(1)..=Duration::from_secs(3_600);
     if range.contains(&length) { Ok(length) } else { Err("a trace has 1ms to 3600s".into()) }
 }
