@@ -51,7 +51,7 @@ pub(crate) struct Arguments {
 }
 
 fn input_lease(text: &str) -> Result<Duration, String> {
-    let lease = crate::host::duration(text)?;
+    let lease = crate::quantity::duration(text)?;
     if (INPUT_LEASE[0]..=INPUT_LEASE[1]).contains(&lease) {
         Ok(lease)
     } else {

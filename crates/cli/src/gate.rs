@@ -17,7 +17,8 @@ use taut_xdp::{
     needed_capabilities,
 };
 
-use crate::host::{OnSignal, between, privileges};
+use crate::host::{OnSignal, privileges};
+use crate::quantity::{HOUR, MILLISECOND, between};
 use crate::{Ended, print, print_json};
 
 #[derive(Subcommand)]
@@ -81,9 +82,6 @@ pub(crate) struct Attach {
     #[arg(long, value_name = "DURATION", default_value = "400ms")]
     key_deadline: Duration,
 }
-
-const MILLISECOND: Duration = Duration::from_millis(1);
-const HOUR: Duration = Duration::from_secs(3_600);
 
 #[derive(Args)]
 pub(crate) struct Show {

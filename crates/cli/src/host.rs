@@ -18,6 +18,7 @@ use taut_session::StopCause;
 
 use crate::last_stop;
 use crate::part::PartOf;
+use crate::quantity::duration;
 
 /// How the thread that must be on time is run.
 #[derive(Args, Clone, Copy, Debug)]
@@ -37,11 +38,6 @@ pub(crate) struct Scheduling {
     lock_memory: bool,
 }
 
-/// A duration, with its unit.
-pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    text.parse().map_err(|error: taut_core::ParseQuantityError| error.to_string())
-}
-
 /// Argument `--every`: how often something is told.
 pub(crate) fn every(text: &str) -> Result<Duration, String> {
     let period = duration(text)?;
@@ -49,17 +45,6 @@ pub(crate) fn every(text: &str) -> Result<Duration, String> {
         return Err("is told at most once in a millisecond: 1ms or longer".to_owned());
     }
     Ok(period)
-}
-
-/// A duration of a range.
-pub(crate) fn between(
-    least: Duration,
-    most: Duration,
-) -> impl Fn(&str) -> Result<Duration, String> + Clone + Send + Sync + 'static {
-    move |text| {
-        let told = duration(text)?;
-        if (least..=most).contains(&told) { Ok(told) } else { Err(format!("is {least} to {most}")) }
-    }
 }
 
 /// A finite number from 0 up, without a unit: the argument's name says it.

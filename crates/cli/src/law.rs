@@ -43,7 +43,7 @@ fn law(text: &str) -> Result<Law, String> {
 }
 
 fn held(text: &str) -> Result<Duration, String> {
-    let duration = crate::host::duration(text)?;
+    let duration = crate::quantity::duration(text)?;
     if duration <= Duration::from_secs(10) { Ok(duration) } else { Err(format!("{text} is more than 10s")) }
 }
 

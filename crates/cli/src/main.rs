@@ -54,6 +54,7 @@ mod probe;
 mod progress;
 #[cfg(feature = "sockets")]
 mod proxy;
+mod quantity;
 #[cfg(feature = "sockets")]
 mod real;
 #[cfg(feature = "sockets")]

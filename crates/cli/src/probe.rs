@@ -35,6 +35,7 @@ use crate::Ended;
 use crate::host::{self, OnSignal, lock};
 use crate::identity::Plaintext;
 use crate::progress::Bar;
+use crate::quantity::duration;
 
 #[derive(Args)]
 pub(crate) struct Arguments {
@@ -78,7 +79,7 @@ pub(crate) struct Arguments {
 const ASK: &str = "is `taut robot --probe` or `taut probe --listen` running there, does it trust this host, and does no other probe have it?";
 
 fn length(text: &str) -> Result<Duration, String> {
-    let length = host::duration(text)?;
+    let length = duration(text)?;
     let longest = EVERY.saturating_mul(Seen::MOST as u64);
     if !(Duration::from_secs(2)..=longest).contains(&length) {
         return Err("is from 2s to 15min: shorter says too little".to_owned());

@@ -24,6 +24,7 @@ use crate::host::{self, Begun, OnSignal, Scheduling, Session, json_line};
 use crate::identity::Plaintext;
 use crate::part::PartOf;
 use crate::paths::{self, Paths};
+use crate::quantity::between;
 use crate::streams::print;
 use crate::{Ended, last_stop};
 
@@ -58,7 +59,7 @@ pub(crate) struct Arguments {
     #[arg(long, default_value_t = 256, value_parser = clap::value_parser!(u16).range(1..=4096))]
     flows: u16,
     /// A flow ends when nothing was said in it for so long, 1s to a day
-    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = host::between(SECOND, DAY))]
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = between(SECOND, DAY))]
     idle: Duration,
     /// The file of this host's identity, as for `taut identity`
     #[arg(long, value_name = "FILE")]

@@ -36,6 +36,7 @@ use crate::metrics::Metrics;
 use crate::part::PartOf;
 use crate::paths::{self, Paths};
 use crate::probe::Beside;
+use crate::quantity::duration;
 use crate::record::Record;
 use crate::sound::{Sound, SoundArguments};
 use crate::streams::print;
@@ -217,7 +218,7 @@ pub(crate) fn parse_codec(text: &str) -> Result<Coding, String> {
 
 /// Arguments `--watchdog` and `--button-heartbeat`.
 fn silence(text: &str) -> Result<Duration, String> {
-    let silence = host::duration(text)?;
+    let silence = duration(text)?;
     if silence < Duration::from_millis(1) {
         return Err("is from 1ms up: nothing comes more often".to_owned());
     }

@@ -9,6 +9,7 @@ use taut_lab::scenario;
 use taut_lab::traces::{Samples, Video};
 use taut_trace::{Datagram, Ivf};
 
+use crate::quantity::{HOUR, MILLISECOND, between};
 use crate::{Ended, print, print_json, say};
 
 #[derive(Subcommand)]
@@ -75,7 +76,7 @@ pub(crate) struct DeviceArguments {
 #[derive(Args)]
 struct Common {
     /// How much of it
-    #[arg(long, default_value = "241s", value_parser = length)]
+    #[arg(long, default_value = "241s", value_parser = between(MILLISECOND, HOUR))]
     duration: Duration,
     /// Where RTP's counters begin, what the operator does
     #[arg(long, default_value_t = 1)]
@@ -100,12 +101,6 @@ fn packet(text: &str) -> Result<Bytes, String> {
 fn fraction(text: &str) -> Result<f64, String> {
     let k: f64 = text.parse().map_err(|_| "a number is needed".to_owned())?;
     if (0.0..=1.0).contains(&k) { Ok(k) } else { Err("a Weber fraction is from 0 to 1".into()) }
-}
-
-fn length(text: &str) -> Result<Duration, String> {
-    let length = crate::host::duration(text)?;
-    let range = Duration::from_millis(1)..=Duration::from_secs(3_600);
-    if range.contains(&length) { Ok(length) } else { Err("a trace has 1ms to 3600s".into()) }
 }
 
 pub(crate) fn trace(command: &Command) -> Ended {
