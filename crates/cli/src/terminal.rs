@@ -140,6 +140,8 @@ task, *command = sys.argv[1:]
 ours, theirs = pty.openpty()
 termios.tcsetwinsize(theirs, (24, 80))
 before = termios.tcgetattr(theirs)
+# Under nohup(1) all would pass it by.
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 it = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=subprocess.DEVNULL)
 seen = b""
 def read_until(what):
@@ -150,9 +152,12 @@ def read_until(what):
 read_until(b"view")
 if task.startswith("SIG"):
     assert termios.tcgetattr(theirs) != before
-    for _ in range(2):
+    # The second one ends it; two that come before the first is seen are one.
+    for _ in range(300):
         it.send_signal(getattr(signal, task))
         time.sleep(0.1)
+        if it.poll() is not None:
+            break
 read_until(b"\x1b[?25h")
 it.wait(30)
 assert seen.rfind(b"\x1b[?1049l") > seen.find(b"\x1b[?1049h") >= 0, seen

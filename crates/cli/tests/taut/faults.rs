@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::UdpSocket;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
@@ -51,6 +52,19 @@ impl Drop for Guarded {
     }
 }
 
+/// A process that is nobody's child when its test ends: it wrote its number into `pid` of the folder that it works in.
+struct Orphan(PathBuf);
+
+impl Drop for Orphan {
+    fn drop(&mut self) {
+        let pid = std::fs::read_to_string(self.0.join("pid")).unwrap_or_default();
+        let folder = std::fs::read_link(format!("/proc/{}/cwd", pid.trim()));
+        if folder.is_ok_and(|folder| self.0.canonicalize().is_ok_and(|ours| ours == folder)) {
+            let _ = Command::new("kill").args(["-KILL", pid.trim()]).status();
+        }
+    }
+}
+
 impl Scene {
     /// A robot with these arguments besides, whose streams and environment `arrange` may change: standard input is a pipe,
     /// the others lead nowhere.
@@ -68,8 +82,9 @@ impl Scene {
         let address = free.local_addr().unwrap().to_string();
         drop(free);
         let taut = env!("CARGO_BIN_EXE_taut");
+        // Under nohup(1) all would ignore SIGHUP.
         let line = format!(
-            "exec {taut} robot --listen {address} --transport udp --identity robot --trust {operator_id} --watchdog 5s \
+            "exec env --default-signal=HUP {taut} robot --listen {address} --transport udp --identity robot --trust {operator_id} --watchdog 5s \
              --state state --json {more} {redirections}"
         );
         let mut command = Command::new("sh");
@@ -331,9 +346,11 @@ fn a_terminal_that_is_closed_ends_the_robot_with_a_goodbye() {
         let line = command.get_args().nth(1).unwrap().to_owned();
         let folder = command.get_current_dir().unwrap().to_owned();
         *command = Command::new("script");
+        let line = format!("echo $$ > pid; {}", line.display());
         command.arg("-qefc").arg(line).arg("/dev/null").current_dir(folder);
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
     });
+    let _orphan = Orphan(scene.world.path("."));
     let mut operator = scene.operator("", "resumed");
     drop(scene.robot);
     operator.wait_for("closed");
