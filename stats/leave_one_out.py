@@ -58,7 +58,7 @@ def changed(text, name, value):
 
 
 def measure(folder, data):
-    command = ["cargo", "test", "--quiet", "--offline", "--locked", "-p", "taut-transport", "--test", "mtip", "each_recording", "--", "--ignored", "--nocapture"]
+    command = ["cargo", "test", "--quiet", "--offline", "--locked", "-p", "taut-transport", "--test", "transport", "each_recording", "--", "--ignored", "--nocapture"]
     env = {**os.environ, "TAUT_DATA": str(data.parent.resolve()), "CARGO_TARGET_DIR": str(HERE / "target" / "leave-one-out" / "build")}
     done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True)
     runs = [line.split()[1:] for line in done.stdout.splitlines() if line.startswith("run ")]

@@ -137,7 +137,7 @@ pub fn compare<E: From<RunError>>(
         runs,
     };
     let Some(mut output) = output else { return Ok((result, Written::default())) };
-    output.write("comparison.json", &json(&result)?)?;
+    output.write("comparison.json", &result.to_json().map_err(RunError::output)?)?;
     output.write("report.html", report::comparison_html(&result).as_bytes())?;
     for (name, svg) in report::comparison_figures(&result) {
         output.write(&format!("figures/{name}.svg"), svg.as_bytes())?;
@@ -184,8 +184,7 @@ pub fn replay(
         inside if inside.exists() => error(format!("this is a folder; `taut replay {}`", inside.display())),
         _ => error(unreadable(&e)),
     })?;
-    let recorded: RunResult =
-        serde_json::from_slice(&bytes).map_err(|e| error(not_a_run(path, &bytes, &e)))?;
+    let recorded: RunResult = RunResult::from_json(&bytes).map_err(|e| error(not_a_run(path, &bytes, &e)))?;
     if recorded.teleop.as_ref().is_some_and(|teleop| !teleop.own_devices.is_empty()) {
         return Err(error("was run with devices of a program's own: run that program again".to_owned()));
     }
@@ -205,7 +204,7 @@ pub fn replay(
 
 /// What the file is instead of a `run.json`, and which command it is for.
 fn not_a_run(path: &Path, bytes: &[u8], error: &serde_json::Error) -> String {
-    if serde_json::from_slice::<CampaignResult>(bytes).is_ok() {
+    if CampaignResult::from_json(bytes).is_ok() {
         let runs = path.parent().unwrap_or(Path::new("")).join("runs");
         let one = first_file(&runs).unwrap_or_else(|| runs.join("…"));
         return format!(
@@ -274,7 +273,7 @@ fn check(inputs: &mut Inputs, wanted: &Input) -> Result<(), Missing> {
 /// # Errors
 /// Never in practice: a result is plain data.
 pub fn run_json(result: &RunResult) -> Result<Vec<u8>, RunError> {
-    json(result)
+    result.to_json().map_err(RunError::output)
 }
 
 /// What `campaign.json` holds of a campaign.
@@ -282,13 +281,7 @@ pub fn run_json(result: &RunResult) -> Result<Vec<u8>, RunError> {
 /// # Errors
 /// When a number is none that JSON has.
 pub fn campaign_json(result: &CampaignResult) -> Result<Vec<u8>, RunError> {
-    json(result)
-}
-
-fn json<T: serde::Serialize>(value: &T) -> Result<Vec<u8>, RunError> {
-    let mut bytes = serde_json::to_vec_pretty(value).map_err(RunError::output)?;
-    bytes.push(b'\n');
-    Ok(bytes)
+    result.to_json().map_err(RunError::output)
 }
 
 /// A folder's name for a variant.

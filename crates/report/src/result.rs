@@ -37,6 +37,33 @@ pub use spread::Spread;
 pub use transparency::{FeltResult, TransparencyPoint, TransparencyResult};
 pub use video::{Opinion, VideoResult};
 
+/// Results as files: what reads and writes so many types is compiled here, and not once more in each program above.
+macro_rules! in_files {
+    ($($result:ident),+) => {
+        $(impl $result {
+            /// The content of its file: JSON, whose last line ends.
+            ///
+            /// # Errors
+            /// When a number is none that JSON has.
+            pub fn to_json(&self) -> serde_json::Result<Vec<u8>> {
+                let mut bytes = serde_json::to_vec_pretty(self)?;
+                bytes.push(b'\n');
+                Ok(bytes)
+            }
+
+            /// From the content of its file.
+            ///
+            /// # Errors
+            /// When it is of something else.
+            pub fn from_json(bytes: &[u8]) -> serde_json::Result<Self> {
+                serde_json::from_slice(bytes)
+            }
+        })+
+    };
+}
+
+in_files!(RunResult, CampaignResult, ComparisonResult);
+
 /// A session's two directions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

@@ -82,9 +82,9 @@ impl Scene {
         let address = free.local_addr().unwrap().to_string();
         drop(free);
         let taut = env!("CARGO_BIN_EXE_taut");
-        // Under nohup(1) all would ignore SIGHUP.
+        // Under nohup(1), or behind the & of a script, all would ignore some signals.
         let line = format!(
-            "exec env --default-signal=HUP {taut} robot --listen {address} --transport udp --identity robot --trust {operator_id} --watchdog 5s \
+            "exec env --default-signal {taut} robot --listen {address} --transport udp --identity robot --trust {operator_id} --watchdog 5s \
              --state state --json {more} {redirections}"
         );
         let mut command = Command::new("sh");

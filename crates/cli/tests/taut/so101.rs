@@ -379,7 +379,8 @@ fn a_leader_that_is_pulled_out_says_so() {
     let mut operator = Running::start(site.world.command(&input));
     follower.until(|servos| servos.iter().all(|servo| (servo.position - 2_300.0).abs() < 2.0));
     leader.shared.unplugged.store(true, Ordering::Relaxed);
-    let stopped = site.robot.find(|line| line["event"] == "stopped").unwrap();
+    let stopped =
+        site.robot.find(|line| line["event"] == "stopped" || line["event"] == "device_failed").unwrap();
     assert_eq!(stopped["why"], "watchdog", "{stopped}");
     signal(operator.pid(), "-TERM");
     let mut err = String::new();

@@ -1,0 +1,80 @@
+//! Transports with a life of their own inside.
+
+use taut_core::{Duration, Event, Message, Reliability, Seed, StreamId, Transport};
+use taut_transport::entropy::Entropy;
+use taut_transport::etp::{Etp, EtpConfig};
+use taut_transport::identity::Trust;
+use taut_transport::sctp::{Sctp, SctpConfig};
+use taut_transport::security::{Secured, SecurityConfig};
+
+use crate::secured::identity;
+use crate::net::{MS, Net, ms};
+
+fn around<T: Transport>(inner: T, make: impl FnMut() -> T + Send + 'static) -> Net<Secured<T>> {
+    let config = SecurityConfig::new().rekey_after(Duration::from_millis(700));
+    let entropy = |name| Entropy::seeded(Seed::new(1), name);
+    let (operator, robot) = (identity("operator"), identity("robot"));
+    let trust = Trust::only(operator.fingerprint());
+    let a = Secured::initiator(config, &operator, robot.fingerprint(), entropy("a"), inner);
+    let b = Secured::responder(config, &robot, trust, entropy("b"), make);
+    Net::new([a, b], MS * 10, 1).lossy(2.0)
+}
+
+fn sctp() -> Net<Secured<Sctp>> {
+    let entropy = |name| Entropy::seeded(Seed::new(1), name);
+    let client = Sctp::client(SctpConfig::new(), entropy("client"));
+    around(client, move || Sctp::server(SctpConfig::new(), entropy("server")))
+}
+
+#[test]
+fn an_association_lives_through_new_keys_and_ends_with_a_shutdown() {
+    let mut net = sctp();
+    net.run_until(ms(1_000));
+    for number in 0..1_000_u32 {
+        let (data, stream) = (number.to_be_bytes().to_vec(), StreamId(number as u16 % 4));
+        let message = Message { data, stream, reliability: Reliability::Reliable, ..Message::default() };
+        net.ends[0].send(net.now, message).unwrap();
+        net.run_for(MS * 3);
+    }
+    net.run_for(MS * 3_000);
+    assert_eq!(net.received(1).count(), 1_000);
+    assert!(net.ends[0].stats().rekeys >= 4);
+    net.ends[0].close(net.now);
+    net.run_for(MS * 1_500);
+    assert_eq!([net.count(0, &Event::Closed), net.count(1, &Event::Closed)], [1, 1]);
+    assert!(net.sent.iter().all(|(.., data)| (1..=3).contains(&data[0])), "nothing but ours is on the wire");
+}
+
+/// The robot's association is another one for the next conversation.
+#[test]
+fn an_operator_that_comes_again_finds_a_fresh_association() {
+    let mut net = sctp();
+    net.run_until(ms(1_000));
+    assert_eq!(net.count(1, &Event::Connected), 1);
+    let config = SecurityConfig::new().epoch(1_000_000_000_000);
+    let entropy = |name| Entropy::seeded(Seed::new(2), name);
+    let client = Sctp::client(SctpConfig::new(), entropy("client"));
+    let robot = identity("robot").fingerprint();
+    net.ends[0] = Secured::initiator(config, &identity("operator"), robot, entropy("a"), client);
+    // At first its earlier life is not over.
+    net.run_for(MS * 1_500);
+    assert_eq!([net.count(1, &Event::Closed), net.count(1, &Event::Connected)], [1, 2]);
+    let message = Message { data: b"again".to_vec(), ..Message::default() };
+    net.ends[0].send(net.now, message).unwrap();
+    net.run_for(MS * 20);
+    assert_eq!(net.received(1).map(|(_, data)| data).collect::<Vec<_>>(), [b"again"]);
+}
+
+#[test]
+fn the_gap_transport_finds_its_gap_inside() {
+    let etp = || Etp::new(EtpConfig::fixed(MS * 4)).expect("in range");
+    let mut net = around(etp(), etp);
+    net.run_until(ms(500));
+    for _ in 0..2_000 {
+        let message = Message { data: vec![7; 75], created: net.now, ..Message::default() };
+        net.ends[0].send(net.now, message).unwrap();
+        net.run_for(MS);
+    }
+    let arrived = net.received(1).count();
+    assert!((470..=500).contains(&arrived), "one each 4 ms: {arrived}");
+}
