@@ -29,15 +29,15 @@ pub(crate) const PATHS: [(&str, Path); 13] = [
     }),
     ("queue: pfifo", |rounds| queued(DropTail::default(), rounds)),
     ("queue: codel", |rounds| queued(Codel::default(), rounds)),
-    ("queue: fq_codel", |rounds| queued(FqCodel::new(FqCodelConfig::new(), 1), rounds)),
-    ("queue: pie", |rounds| queued(Pie::new(PieConfig::new(), chance()), rounds)),
-    ("queue: red", |rounds| queued(Red::new(RedConfig::new(), chance()), rounds)),
+    ("queue: fq_codel", |rounds| queued(FqCodel::new(FqCodelConfig::default(), 1), rounds)),
+    ("queue: pie", |rounds| queued(Pie::new(PieConfig::default(), chance()), rounds)),
+    ("queue: red", |rounds| queued(Red::new(RedConfig::default(), chance()), rounds)),
     ("queue: prio", |rounds| queued(Prio::linux(), rounds)),
     ("queue: tbf", |rounds| {
         let config = TokenBucketConfig::new(Bitrate::from_bps(10_000_000_000), Bytes::new(100_000));
         queued(TokenBucket::new(config, DropTail::default()), rounds)
     }),
-    ("queue: cake", |rounds| queued(Cake::new(CakeConfig::new(), chance()), rounds)),
+    ("queue: cake", |rounds| queued(Cake::new(CakeConfig::default(), chance()), rounds)),
     ("TCP segment, NewReno", |rounds| segments(CongestionControl::NewReno, rounds)),
     ("TCP segment, CUBIC", |rounds| segments(CongestionControl::Cubic, rounds)),
 ];

@@ -173,16 +173,15 @@ impl Mul<Duration> for Bitrate {
 
 /// Text that is not the quantity it should be. The message says which forms are.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is not a {quantity}; write {form}")]
+#[error("`{text}` {wrong}")]
 pub struct ParseQuantityError {
-    quantity: &'static str,
     text: String,
-    form: &'static str,
+    wrong: String,
 }
 
 impl ParseQuantityError {
     pub(crate) fn new(quantity: &'static str, text: &str, form: &'static str) -> Self {
-        Self { quantity, text: text.to_owned(), form }
+        Self { text: text.to_owned(), wrong: format!("is not a {quantity}; write {form}") }
     }
 }
 
@@ -250,7 +249,15 @@ impl FromStr for Probability {
         };
         let error = || ParseQuantityError::new("probability", text, PROBABILITY_FORM);
         let value: f64 = number.parse().map_err(|_| error())?;
-        Self::from_fraction(value / divisor).map_err(|_| error())
+        let probability = Self::from_fraction(value / divisor).map_err(|_| error())?;
+        // The digits decide, for a number may already be too small to be told from zero; and then it would silently switch off what it is for.
+        let digits = number.split(['e', 'E']).next().unwrap_or_default();
+        if probability == Self::NEVER && digits.contains(|c: char| ('1'..='9').contains(&c)) {
+            let wrong =
+                "is not 0 and would be taken for 0; the smallest probability is 0.0000001%".to_owned();
+            return Err(ParseQuantityError { text: text.to_owned(), wrong });
+        }
+        Ok(probability)
     }
 }
 
@@ -337,6 +344,10 @@ mod tests {
         }
         assert!("101%".parse::<Probability>().is_err());
         assert!("NaN".parse::<Probability>().is_err());
+        for text in ["1e-400", "0.00000001%", "4e-10", "-1e-400"] {
+            let error = text.parse::<Probability>().unwrap_err().to_string();
+            assert!(error.starts_with(&format!("`{text}` is not 0 and would be taken for 0")), "{error}");
+        }
         assert!("-1ms".parse::<Duration>().is_err());
     }
 

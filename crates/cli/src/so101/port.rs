@@ -6,8 +6,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::OFlags;
-use rustix::io::retry_on_intr;
+use rustix::fs::{FlockOperation, OFlags, flock};
+use rustix::io::{Errno, retry_on_intr};
 use rustix::termios::{ControlModes, OptionalActions, tcgetattr, tcsetattr};
 use taut_core::{Duration, Time};
 use taut_io::Clock;
@@ -23,9 +23,15 @@ pub(super) struct Port {
 }
 
 impl Port {
+    /// # Errors
+    /// When it cannot be opened, is no serial line, or another program has it that locks it too (by flock(2), as pyserial's `exclusive` does).
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         let flags = (OFlags::NOCTTY | OFlags::NONBLOCK).bits() as i32;
         let line = OpenOptions::new().read(true).write(true).custom_flags(flags).open(path)?;
+        flock(&line, FlockOperation::NonBlockingLockExclusive).map_err(|error| match error {
+            Errno::WOULDBLOCK => io::Error::new(io::ErrorKind::ResourceBusy, "another program has it open"),
+            error => error.into(),
+        })?;
         let mut settings = tcgetattr(&line)?;
         settings.make_raw();
         settings.control_modes |= ControlModes::CREAD | ControlModes::CLOCAL;

@@ -2,104 +2,64 @@
 
 use std::collections::VecDeque;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use taut_core::{Backlog, Bytes, DropCause, Duration, LinkEvent, Packet, PacketMeta, Queue, Time};
 
-use super::codel::DEFAULT_MTU;
-use super::codel::control::{Control, Dequeue, Parameters, Totals, ticks};
+use super::codel::CodelConfig;
+use super::codel::control::{Control, Dequeue, Parameters, Totals};
 use super::fifo::StampedFifo;
 use super::flow::{flow_hash, memory_of};
 
-/// How [`FqCodel`] behaves. Unless set, it is as Linux 6.1 comes.
-#[derive(Clone, Copy, Debug)]
+/// How [`FqCodel`] behaves, in the words of `tc`. As Linux 6.1 comes: `limit 10240p flows 1024 quantum 1514 target 5ms interval 100ms
+/// memory_limit 32Mb ecn drop_batch 64`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
 pub struct FqCodelConfig {
-    flows: u16,
-    limit: u64,
-    memory_limit: u64,
-    quantum: i64,
-    drop_batch: u64,
-    parameters: Parameters,
-}
-
-impl FqCodelConfig {
-    /// `limit 10240p flows 1024 quantum 1514 target 5ms interval 100ms memory_limit 32Mb ecn drop_batch 64`.
-    pub fn new() -> Self {
-        let mut parameters = Parameters::new(Duration::from_millis(5), Duration::from_millis(100));
-        parameters.ecn = true;
-        Self {
-            flows: 1_024,
-            limit: 10_240,
-            memory_limit: 32 << 20,
-            quantum: DEFAULT_MTU as i64,
-            drop_batch: 64,
-            parameters,
-        }
-    }
-
-    /// Queues that flows are hashed to. Default: 1024; 1 to 65535.
-    pub fn flows(mut self, flows: u16) -> Self {
-        self.flows = flows.max(1);
-        self
-    }
-
-    /// At most this many packets wait in all queues ([`DropCause::QueueFullPackets`]). Default: 10240; from 1.
-    pub fn limit(mut self, packets: u64) -> Self {
-        self.limit = packets;
-        self
-    }
-
-    /// At most this much of Linux's memory, which is more than the packets' lengths
-    /// ([`DropCause::QueueFullBytes`]). Default: 32 MiB.
-    pub fn memory_limit(mut self, limit: Bytes) -> Self {
-        self.memory_limit = limit.get();
-        self
-    }
-
-    /// Bytes of a flow's turn. Default: 1514 B; from 1. Around 300 B, small packets go before large ones.
-    pub fn quantum(mut self, quantum: Bytes) -> Self {
-        self.quantum = quantum.get().clamp(1, u32::MAX.into()) as i64;
-        self
-    }
-
-    /// At most this many packets are dropped at once from the longest queue when a limit is reached. Default: 64; from 1.
-    pub fn drop_batch(mut self, packets: u64) -> Self {
-        self.drop_batch = packets.max(1);
-        self
-    }
-
-    /// The sojourn time that is accepted for good. Default: 5 ms; 1 µs to 4 s.
-    pub fn target(mut self, target: Duration) -> Self {
-        self.parameters.target = ticks(target.as_nanos());
-        self
-    }
-
-    /// For how long it may be exceeded before the first drop. Default: 100 ms; 1 µs to 4 s.
-    pub fn interval(mut self, interval: Duration) -> Self {
-        self.parameters.interval = ticks(interval.as_nanos());
-        self
-    }
-
-    /// Mark packets of senders that understand it (RFC 3168), rather than drop them. Default: yes.
-    pub fn ecn(mut self, ecn: bool) -> Self {
-        self.parameters.ecn = ecn;
-        self
-    }
-
-    /// Mark every packet that waited longer than this, whatever the rest does. Default: none.
-    pub fn ce_threshold(mut self, threshold: Duration) -> Self {
-        self.parameters.ce_threshold = Some(ticks(threshold.as_nanos()));
-        self
-    }
-
-    /// Nothing is dropped while no more than this waits in all queues. Default: 1514 B, as on an Ethernet device.
-    pub fn mtu(mut self, mtu: Bytes) -> Self {
-        self.parameters.mtu = mtu.get();
-        self
-    }
+    /// The time in the queue that is accepted for good. 1us to 4s.
+    #[schemars(with = "String")]
+    pub target: Duration,
+    /// For how long it may be exceeded before the first drop. 1us to 4s.
+    #[schemars(with = "String")]
+    pub interval: Duration,
+    /// At most this many packets wait, in all queues. From 1.
+    pub limit: u64,
+    /// Queues that flows are hashed to. 1 to 65535.
+    pub flows: u16,
+    /// Bytes of a flow's turn. From 1B; around 300 B, small packets go before large ones.
+    #[schemars(with = "String")]
+    pub quantum: Bytes,
+    /// At most this much of Linux's memory, which is more than the packets' lengths. From 1B.
+    #[schemars(with = "String")]
+    pub memory: Bytes,
+    /// At most this many packets are dropped at once from the longest queue when a limit is reached. From 1.
+    pub drop_batch: u64,
+    /// Mark packets that can be marked (RFC 3168), rather than drop them.
+    pub ecn: bool,
+    /// Mark every packet that waited longer than this, whatever the rest does. 1us to 4s; none by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub ce_threshold: Option<Duration>,
+    /// Nothing is dropped while no more than this waits in all queues, the largest packet of an Ethernet device.
+    #[serde(skip)]
+    pub mtu: Bytes,
 }
 
 impl Default for FqCodelConfig {
     fn default() -> Self {
-        Self::new()
+        let CodelConfig { target, interval, ce_threshold, mtu, .. } = CodelConfig::default();
+        Self {
+            target,
+            interval,
+            limit: 10_240,
+            flows: 1_024,
+            quantum: mtu,
+            memory: Bytes::new(32 << 20),
+            drop_batch: 64,
+            ecn: true,
+            ce_threshold,
+            mtu,
+        }
     }
 }
 
@@ -108,7 +68,7 @@ impl Default for FqCodelConfig {
 /// ```
 /// use taut_core::{Bitrate, Bytes, Seed};
 /// use taut_link::{Bottleneck, FqCodel, FqCodelConfig};
-/// let config = FqCodelConfig::new().quantum(Bytes::new(300));
+/// let config = FqCodelConfig { quantum: Bytes::new(300), ..FqCodelConfig::default() };
 /// let queue = FqCodel::new(config, Seed::new(1).stream("uplink/flows").next_u64());
 /// let link = Bottleneck::new(Bitrate::from_bps(10_000_000), queue);
 /// # let _ = link;
@@ -116,6 +76,7 @@ impl Default for FqCodelConfig {
 #[derive(Clone, Debug)]
 pub struct FqCodel {
     config: FqCodelConfig,
+    parameters: Parameters,
     perturbation: u64,
     /// None until the first packet.
     flows: Vec<Flow>,
@@ -164,8 +125,10 @@ pub struct FqCodelStats {
 impl FqCodel {
     /// Empty. `perturbation` is mixed into the hash of flows.
     pub fn new(config: FqCodelConfig, perturbation: u64) -> Self {
+        let FqCodelConfig { target, interval, limit, ecn, ce_threshold, mtu, .. } = config;
         Self {
             flows: Vec::new(),
+            parameters: Parameters::of(&CodelConfig { target, interval, limit, ecn, ce_threshold, mtu }),
             config,
             perturbation,
             new: VecDeque::new(),
@@ -219,12 +182,11 @@ impl FqCodel {
 
     /// The next packet of a flow by CoDel.
     fn serve(&mut self, index: u16, now: Time, events: &mut Vec<LinkEvent>) -> Option<Packet> {
-        let Self { config, flows, totals, .. } = self;
+        let Self { parameters, flows, totals, .. } = self;
         let Flow { fifo, control, .. } = &mut flows[usize::from(index)];
         let before = fifo.backlog();
         let elsewhere = (self.backlog.bytes - before.bytes).get();
         let first_event = events.len();
-        let parameters = &config.parameters;
         let packet = control.dequeue(Dequeue { now, parameters, fifo, elsewhere, totals, events });
         let dropped = events[first_event..].iter().filter_map(|event| match event {
             LinkEvent::Dropped { meta, .. } => Some(memory_of(meta)),
@@ -241,21 +203,21 @@ impl FqCodel {
 impl Queue for FqCodel {
     fn enqueue(&mut self, now: Time, packet: Packet, events: &mut Vec<LinkEvent>) {
         if self.flows.is_empty() {
-            self.flows = vec![Flow::default(); self.config.flows.into()];
+            self.flows = vec![Flow::default(); self.config.flows.max(1).into()];
         }
         let hash = u64::from(flow_hash(&packet.meta, self.perturbation));
-        let index = (hash * u64::from(self.config.flows)) >> 32;
+        let index = (hash * self.flows.len() as u64) >> 32;
         self.backlog.add(packet.meta.size);
         self.memory += memory_of(&packet.meta);
         let flow = &mut self.flows[index as usize];
         flow.fifo.push(now, packet);
         if !flow.listed {
             flow.listed = true;
-            flow.deficit = self.config.quantum;
+            flow.deficit = self.config.quantum.get() as i64;
             self.new.push_back(index as u16);
             self.stats.new_flow_count += 1;
         }
-        if self.memory > self.config.memory_limit {
+        if self.memory > self.config.memory.get() {
             self.shed(DropCause::QueueFullBytes, events);
         } else if self.backlog.packets > self.config.limit {
             self.shed(DropCause::QueueFullPackets, events);
@@ -270,7 +232,7 @@ impl Queue for FqCodel {
             let index = *list.front()?;
             let flow = &mut self.flows[usize::from(index)];
             if flow.deficit <= 0 {
-                flow.deficit += self.config.quantum;
+                flow.deficit += self.config.quantum.get().clamp(1, u32::MAX.into()) as i64;
                 list.pop_front();
                 self.old.push_back(index);
                 continue;

@@ -1,30 +1,44 @@
 //! Proportional integral controller enhanced: RFC 8033 as Linux's `sch_pie` has it (`tc-pie(8)`), with the delay taken
 //! from the packets' own times (`no_dq_rate_estimator`, section 5.2 of the RFC).
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use taut_core::{Backlog, Bytes, DropCause, Duration, LinkEvent, Packet, PacketMeta, Queue, Rng, Time};
 
 use super::codel::DEFAULT_MTU;
 use super::fifo::{StampedFifo, mark};
 
-/// How [`Pie`] behaves. Unless set, it is as Linux 6.1 comes.
-#[derive(Clone, Copy, Debug)]
+/// How [`Pie`] behaves, in the words of `tc`. As Linux 6.1 comes: `limit 1000p target 15ms tupdate 15ms alpha 2 beta 20 noecn nobytemode`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
 pub struct PieConfig {
-    target: u64,
-    update: Duration,
-    limit: u64,
-    alpha: u32,
-    beta: u32,
-    ecn: bool,
-    bytemode: bool,
-    mtu: u64,
+    /// The delay that is aimed at. 1us to 4s.
+    #[schemars(with = "String")]
+    pub target: Duration,
+    /// How often the probability is updated. 1ms to 4s; Linux rounds it up to its timer's tick.
+    #[schemars(with = "String")]
+    pub tupdate: Duration,
+    /// At most this many packets wait. From 1.
+    pub limit: u64,
+    /// How much the distance to the target changes the probability, in sixteenths a second of delay. 0 to 32.
+    pub alpha: u32,
+    /// How much a change of the delay does. 0 to 32.
+    pub beta: u32,
+    /// Mark packets that can be marked (RFC 3168) while the probability is at most a tenth, rather than drop them.
+    pub ecn: bool,
+    /// Small packets are dropped less often, in proportion to their size.
+    pub bytemode: bool,
+    /// Nothing is dropped while less than twice this waits, the largest packet of an Ethernet device.
+    #[serde(skip)]
+    pub mtu: Bytes,
 }
 
-impl PieConfig {
-    /// `limit 1000p target 15ms tupdate 15ms alpha 2 beta 20 noecn nobytemode`.
-    pub fn new() -> Self {
+impl Default for PieConfig {
+    fn default() -> Self {
+        let period = Duration::from_millis(15);
         Self {
-            target: ticks(Duration::from_millis(15)),
-            update: Duration::from_millis(15),
+            target: period,
+            tupdate: period,
             limit: 1_000,
             alpha: 2,
             beta: 20,
@@ -33,60 +47,6 @@ impl PieConfig {
             mtu: DEFAULT_MTU,
         }
     }
-
-    /// The delay that is aimed at. Default: 15 ms; 1 µs to 4 s.
-    pub fn target(mut self, target: Duration) -> Self {
-        self.target = ticks(target);
-        self
-    }
-
-    /// How often the probability is updated. Default: 15 ms; 1 ms to 4 s. Linux rounds it up to its timer's tick.
-    pub fn update(mut self, update: Duration) -> Self {
-        self.update = update.max(Duration::from_millis(1));
-        self
-    }
-
-    /// At most this many packets wait ([`DropCause::QueueFullPackets`]). Default: 1000; from 1.
-    pub fn limit(mut self, packets: u64) -> Self {
-        self.limit = packets;
-        self
-    }
-
-    /// How much the distance to the target changes the probability, in sixteenths a second of delay. Default: 2; 0 to 32.
-    pub fn alpha(mut self, sixteenths: u32) -> Self {
-        self.alpha = sixteenths.min(32);
-        self
-    }
-
-    /// How much a change of the delay does. Default: 20; 0 to 32.
-    pub fn beta(mut self, sixteenths: u32) -> Self {
-        self.beta = sixteenths.min(32);
-        self
-    }
-
-    /// Mark packets of senders that understand it while the probability is at most a tenth. Default: no.
-    pub fn ecn(mut self, ecn: bool) -> Self {
-        self.ecn = ecn;
-        self
-    }
-
-    /// Small packets are dropped less often, in proportion to their size. Default: no.
-    pub fn bytemode(mut self, bytemode: bool) -> Self {
-        self.bytemode = bytemode;
-        self
-    }
-
-    /// Nothing is dropped while less than twice this waits. Default: 1514 B, as on an Ethernet device.
-    pub fn mtu(mut self, mtu: Bytes) -> Self {
-        self.mtu = mtu.get().max(1);
-        self
-    }
-}
-
-impl Default for PieConfig {
-    fn default() -> Self {
-        Self::new()
-    }
 }
 
 /// Drops at the tail with a probability that follows the delay and its change.
@@ -94,13 +54,15 @@ impl Default for PieConfig {
 /// ```
 /// use taut_core::{Bitrate, Seed};
 /// use taut_link::{Bottleneck, Pie, PieConfig};
-/// let queue = Pie::new(PieConfig::new().ecn(true), Seed::new(1).stream("uplink/pie"));
+/// let queue = Pie::new(PieConfig { ecn: true, ..PieConfig::default() }, Seed::new(1).stream("uplink/pie"));
 /// let link = Bottleneck::new(Bitrate::from_bps(10_000_000), queue);
 /// # let _ = link;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Pie {
     config: PieConfig,
+    /// In units of 64 ns, as Linux's packet scheduler counts.
+    target: u64,
     fifo: StampedFifo,
     rng: Rng,
     next_update: Time,
@@ -151,10 +113,11 @@ impl Pie {
     /// Empty. `rng` draws the packets that are dropped.
     pub fn new(config: PieConfig, rng: Rng) -> Self {
         Self {
+            target: ticks(config.target),
             config,
             fifo: StampedFifo::default(),
             rng,
-            next_update: Time::ZERO + config.update,
+            next_update: Time::ZERO + config.tupdate,
             probability: 0,
             accumulated: 0,
             delay: 0,
@@ -176,12 +139,12 @@ impl Pie {
 
     /// Section 4.1, with the derandomisation of section 5.4.
     fn drops_early(&mut self, size: u64) -> bool {
-        let calm = self.delay < self.config.target / 2 && self.probability < MAX_PROBABILITY / 5;
-        if self.burst_allowance > 0 || calm || self.fifo.backlog().bytes.get() < 2 * self.config.mtu {
+        let calm = self.delay < self.target / 2 && self.probability < MAX_PROBABILITY / 5;
+        if self.burst_allowance > 0 || calm || self.fifo.backlog().bytes.get() < 2 * self.config.mtu.get() {
             return false;
         }
-        let probability = if self.config.bytemode && size <= self.config.mtu {
-            size * (self.probability / self.config.mtu)
+        let probability = if self.config.bytemode && size <= self.config.mtu.get() {
+            size * (self.probability / self.config.mtu.get())
         } else {
             self.probability
         };
@@ -205,12 +168,12 @@ impl Pie {
             let at_rest = self.probability == 0 && self.delay == 0 && self.delay_before == 0;
             if at_rest && self.fifo.backlog().packets == 0 {
                 self.restart();
-                let missed = (now - self.next_update) / self.config.update + 1;
-                self.next_update += self.config.update * missed;
+                let missed = (now - self.next_update) / self.config.tupdate + 1;
+                self.next_update += self.config.tupdate * missed;
                 return;
             }
             self.update();
-            self.next_update += self.config.update;
+            self.next_update += self.config.tupdate;
         }
     }
 
@@ -221,13 +184,13 @@ impl Pie {
         let (delay, before) = (self.delay as i64, self.delay_before as i64);
         let change = self
             .weight(self.config.alpha)
-            .wrapping_mul(delay - self.config.target as i64)
+            .wrapping_mul(delay - self.target as i64)
             .wrapping_add(self.weight(self.config.beta).wrapping_mul(delay - before));
         let probability = self.changed_by(change);
         // Section 4.2, last step: it decays when there is no delay for two updates.
         let decays = delay == 0 && before == 0 && !unknown;
         self.probability = if decays { probability - probability / 64 } else { probability };
-        let half = self.config.target / 2;
+        let half = self.target / 2;
         if self.delay < half && self.delay_before < half && self.probability == 0 {
             self.restart();
         }

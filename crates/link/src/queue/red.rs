@@ -3,6 +3,8 @@
 //!
 //! Not gentle: above the upper threshold everything is dropped or marked, as in Linux.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use taut_core::{
     Backlog, Bitrate, Bytes, DropCause, Duration, LinkEvent, Packet, PacketMeta, Probability, Queue, Rng,
     Time,
@@ -10,111 +12,74 @@ use taut_core::{
 
 use super::fifo::{StampedFifo, mark};
 
-/// How [`Red`] behaves. Unless set, it follows from the limit as `tc` makes it.
-#[derive(Clone, Copy, Debug)]
+/// How [`Red`] behaves, in the words of `tc`. Unless set, it follows from the limit as `tc` makes it: `limit 400000 avpkt 1000 probability
+/// 0.02 bandwidth 10mbit`, and from these `min 33333 max 100000 burst 55`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
 pub struct RedConfig {
-    limit: u64,
-    min: Option<u64>,
-    max: Option<u64>,
-    average_packet: u64,
-    burst: Option<u64>,
-    probability: f64,
-    bandwidth: Bitrate,
-    ecn: bool,
-    hard_drop: bool,
-    adaptive: bool,
+    /// At most so many bytes wait. 1B to 100MB.
+    #[schemars(with = "String")]
+    pub limit: Bytes,
+    /// Nothing is dropped below this average. 1B to 100MB; a third of `max` by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub min: Option<Bytes>,
+    /// Everything is dropped from this average on. From `min` to 100MB; a quarter of `limit` by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub max: Option<Bytes>,
+    /// The size of packets for `burst`, and for the time while nothing waits. 1B to 100MB.
+    #[schemars(with = "String")]
+    pub avpkt: Bytes,
+    /// Packets at once that are let through: what gives the average its inertia. More than `min / avpkt`; (2·min + max) / 3 average packets by
+    /// default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub burst: Option<u64>,
+    /// Of a drop just below `max`. More than 0.
+    #[schemars(with = "String")]
+    pub probability: Probability,
+    /// At which rate the average falls while nothing waits.
+    #[schemars(with = "String")]
+    pub bandwidth: Bitrate,
+    /// Mark packets that can be marked (RFC 3168), rather than drop them.
+    pub ecn: bool,
+    /// With `ecn`, drop all the same from `max` on.
+    pub harddrop: bool,
+    /// Moves the probability between 1 % and 50 % so that the average stays halfway between `min` and `max`.
+    pub adaptive: bool,
 }
 
-impl RedConfig {
-    /// `limit 400000 avpkt 1000 probability 0.02 bandwidth 10mbit`, and the rest from these: `min 33333 max 100000 burst
-    /// 55`.
-    pub fn new() -> Self {
+impl Default for RedConfig {
+    fn default() -> Self {
         Self {
-            limit: 400_000,
+            limit: Bytes::new(400_000),
             min: None,
             max: None,
-            average_packet: 1_000,
+            avpkt: Bytes::new(1_000),
             burst: None,
-            probability: 0.02,
+            probability: Probability::from_fraction(0.02).unwrap_or(Probability::NEVER),
             bandwidth: Bitrate::from_bps(10_000_000),
             ecn: false,
-            hard_drop: false,
+            harddrop: false,
             adaptive: false,
         }
     }
+}
 
-    /// At most so many bytes wait ([`DropCause::QueueFullBytes`]). Default: 400 kB; 1 B to 100 MB.
-    pub fn limit(mut self, limit: Bytes) -> Self {
-        self.limit = limit.get();
-        self
-    }
-
-    /// Nothing is dropped below this average. Default: a third of [`RedConfig::max`]; 1 B to 100 MB.
-    pub fn min(mut self, min: Bytes) -> Self {
-        self.min = Some(min.get());
-        self
-    }
-
-    /// Everything is dropped from this average on. Default: a quarter of the limit; from `min` to 100 MB.
-    pub fn max(mut self, max: Bytes) -> Self {
-        self.max = Some(max.get());
-        self
-    }
-
-    /// The size of packets for `burst` and for time that passes while nothing waits. Default: 1000 B; 1 B to 100 MB.
-    pub fn average_packet(mut self, size: Bytes) -> Self {
-        self.average_packet = size.get().clamp(1, 100_000_000);
-        self
-    }
-
-    /// Packets at once that are let through: what gives the average its inertia. Default:
-    /// (2·min + max) / 3 average packets; more than `min / average_packet`.
-    pub fn burst(mut self, packets: u64) -> Self {
-        self.burst = Some(packets);
-        self
-    }
-
-    /// Of a drop just below `max`. Default: 2 %; above 0 to 1.
-    pub fn probability(mut self, probability: Probability) -> Self {
-        self.probability = probability.as_fraction();
-        self
-    }
-
-    /// At which rate the average falls while nothing waits. Default: 10 Mbit/s.
-    pub fn bandwidth(mut self, bandwidth: Bitrate) -> Self {
-        self.bandwidth = bandwidth;
-        self
-    }
-
-    /// Mark packets of senders that understand it (RFC 3168), rather than drop them. Default: no.
-    pub fn ecn(mut self, ecn: bool) -> Self {
-        self.ecn = ecn;
-        self
-    }
-
-    /// With `ecn`, drop all the same from `max` on. Default: no.
-    pub fn hard_drop(mut self, hard_drop: bool) -> Self {
-        self.hard_drop = hard_drop;
-        self
-    }
-
-    /// Moves the probability between 1 % and 50 % so that the average stays halfway between `min` and `max`. Default: no.
-    pub fn adaptive(mut self, adaptive: bool) -> Self {
-        self.adaptive = adaptive;
-        self
-    }
-
+impl RedConfig {
+    /// The lower and the upper one.
     fn thresholds(&self) -> (u64, u64) {
-        let max = self.max.unwrap_or(self.limit / 4);
-        (self.min.unwrap_or(max / 3), max)
+        let max = self.max.map_or(self.limit.get() / 4, Bytes::get);
+        (self.min.map_or(max / 3, Bytes::get), max)
     }
 
     /// The average's weight is 2 to the power of minus this: the heaviest with which a burst does not reach `min`
     /// (section 6 of the first paper).
     fn log_weight(&self) -> u32 {
         let (min, max) = self.thresholds();
-        let burst = self.burst.unwrap_or((2 * min + max) / (3 * self.average_packet));
-        let beyond = burst as f64 + 1.0 - min as f64 / self.average_packet as f64;
+        let packet = self.avpkt.get().clamp(1, 100_000_000);
+        let burst = self.burst.unwrap_or((2 * min + max) / (3 * packet));
+        let beyond = burst as f64 + 1.0 - min as f64 / packet as f64;
         let fits = |log: &u32| {
             let weight = 1.0 / (1_u64 << log) as f64;
             beyond <= (1.0 - libm::pow(1.0 - weight, burst as f64)) / weight
@@ -123,18 +88,12 @@ impl RedConfig {
     }
 }
 
-impl Default for RedConfig {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 /// Drops at the tail with a probability that grows with the average length of the queue.
 ///
 /// ```
 /// use taut_core::{Bitrate, Bytes, Seed};
 /// use taut_link::{Bottleneck, Red, RedConfig};
-/// let config = RedConfig::new().limit(Bytes::new(120_000)).adaptive(true);
+/// let config = RedConfig { limit: Bytes::new(120_000), adaptive: true, ..RedConfig::default() };
 /// let queue = Red::new(config, Seed::new(1).stream("uplink/red"));
 /// let link = Bottleneck::new(Bitrate::from_bps(10_000_000), queue);
 /// # let _ = link;
@@ -189,7 +148,7 @@ impl Red {
             min,
             max,
             log_weight: config.log_weight(),
-            probability: (config.probability * 4_294_967_296.0) as u32,
+            probability: (config.probability.as_fraction() * 4_294_967_296.0) as u32,
             fifo: StampedFifo::default(),
             average: 0,
             count: None,
@@ -213,7 +172,7 @@ impl Red {
     /// The average falls while nothing waits as if small packets had found nothing: (1 − w)ᵐ. Linux has a table of this.
     fn average_at(&self, now: Time) -> u64 {
         let Some(since) = self.idle_since else { return self.average };
-        let average_packet = Bytes::new(self.config.average_packet) / self.config.bandwidth;
+        let average_packet = self.config.avpkt / self.config.bandwidth;
         let missed = now.saturating_since(since).as_nanos() as f64 / average_packet.as_nanos().max(1) as f64;
         let weight = 1.0 / (1_u64 << self.log_weight) as f64;
         (self.average as f64 * libm::pow(1.0 - weight, missed)) as u64
@@ -272,7 +231,7 @@ impl Red {
         if average < self.min || !(forced || self.is_drawn(average - self.min)) {
             return true;
         }
-        if self.config.ecn && !(forced && self.config.hard_drop) && mark(packet, events) {
+        if self.config.ecn && !(forced && self.config.harddrop) && mark(packet, events) {
             self.stats.marked += 1;
             return true;
         }
@@ -288,7 +247,7 @@ impl Queue for Red {
         self.note_arrival(now);
         let cause = if !self.admits(&mut packet, events) {
             DropCause::Aqm
-        } else if self.backlog().bytes.get() + packet.meta.size.get() > self.config.limit {
+        } else if self.backlog().bytes.get() + packet.meta.size.get() > self.config.limit.get() {
             self.stats.pdrop += 1;
             DropCause::QueueFullBytes
         } else {
@@ -320,18 +279,22 @@ impl Queue for Red {
 mod tests {
     use super::*;
 
+    fn documented() -> RedConfig {
+        let (min, max) = (Some(Bytes::new(30_000)), Some(Bytes::new(90_000)));
+        RedConfig { min, max, burst: Some(55), ..RedConfig::default() }
+    }
+
     /// `tc qdisc add … red limit 400000 min 30000 max 90000 avpkt 1000 burst 55` of tc-red(8) gets `ewma 5`, as `tc -d
     /// qdisc show` says.
     #[test]
     fn the_weight_follows_from_the_burst_as_in_tc() {
-        let config = RedConfig::new().min(Bytes::new(30_000)).max(Bytes::new(90_000)).burst(55);
-        assert_eq!(config.log_weight(), 5);
+        assert_eq!(documented().log_weight(), 5);
     }
 
     #[test]
     fn packets_of_any_size_make_a_weight() {
         for size in [0, 1, 100_000_000, u64::MAX / 2, u64::MAX] {
-            let config = RedConfig::new().average_packet(Bytes::new(size));
+            let config = RedConfig { avpkt: Bytes::new(size), ..RedConfig::default() };
             assert!((1..=31).contains(&config.log_weight()), "{size}");
         }
     }
@@ -339,8 +302,7 @@ mod tests {
     /// Adaptive RED, section 4: up while the average is above the middle, down by a tenth while it is below.
     #[test]
     fn an_adaptive_probability_follows_the_average() {
-        let config =
-            RedConfig::new().min(Bytes::new(30_000)).max(Bytes::new(90_000)).burst(55).adaptive(true);
+        let config = RedConfig { adaptive: true, ..documented() };
         let mut red = Red::new(config, taut_core::Seed::new(1).stream("red"));
         let mut now = Time::ZERO;
         let mut probability = vec![red.stats().probability];

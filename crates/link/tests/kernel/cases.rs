@@ -31,13 +31,15 @@ const fn shapes(name: &'static str, make: fn(u64) -> Discipline) -> Case {
 pub(crate) const CASES: &[Case] = &[
     served("pfifo", |_| DropTail::default().limit_packets(100).into()),
     served("codel", |_| Codel::default().into()),
-    served("codel-ecn", |_| Codel::new(CodelConfig::new().ecn(true)).into()),
-    served("fq_codel", |_| FqCodel::new(FqCodelConfig::new(), 1).into()),
-    served("fq_codel-small", |_| FqCodel::new(FqCodelConfig::new().limit(300).ecn(false), 1).into()),
-    served("pie", |seed| pie(seed, PieConfig::new())),
-    served("pie-ecn", |seed| pie(seed, PieConfig::new().ecn(true))),
+    served("codel-ecn", |_| Codel::new(CodelConfig { ecn: true, ..CodelConfig::default() }).into()),
+    served("fq_codel", |_| FqCodel::new(FqCodelConfig::default(), 1).into()),
+    served("fq_codel-small", |_| {
+        FqCodel::new(FqCodelConfig { limit: 300, ecn: false, ..FqCodelConfig::default() }, 1).into()
+    }),
+    served("pie", |seed| pie(seed, PieConfig::default())),
+    served("pie-ecn", |seed| pie(seed, PieConfig { ecn: true, ..PieConfig::default() })),
     served("red", |seed| red(seed, red_config())),
-    served("red-ecn", |seed| red(seed, red_config().ecn(true))),
+    served("red-ecn", |seed| red(seed, RedConfig { ecn: true, ..red_config() })),
     served("prio", |_| Prio::linux().class(46, 0).class(44, 0).into()),
     served("prio-codel", |_| {
         let mut prio =
@@ -56,32 +58,36 @@ pub(crate) const CASES: &[Case] = &[
         let config = config.peak(Bitrate::from_bps(16_000_000), Bytes::new(1_514));
         TokenBucket::with_latency(config, Duration::from_millis(50)).into()
     }),
-    shapes("cake", |seed| cake(seed, CakeConfig::new().tins(Tins::Besteffort))),
-    shapes("cake-diffserv3", |seed| cake(seed, CakeConfig::new())),
-    shapes("cake-diffserv4", |seed| cake(seed, CakeConfig::new().tins(Tins::Diffserv4))),
-    shapes("cake-diffserv8", |seed| cake(seed, CakeConfig::new().tins(Tins::Diffserv8))),
+    shapes("cake", |seed| cake(seed, tins(Tins::Besteffort))),
+    shapes("cake-diffserv3", |seed| cake(seed, CakeConfig::default())),
+    shapes("cake-diffserv4", |seed| cake(seed, tins(Tins::Diffserv4))),
+    shapes("cake-diffserv8", |seed| cake(seed, tins(Tins::Diffserv8))),
     shapes("cake-docsis", |seed| {
-        let config = CakeConfig::new().tins(Tins::Besteffort).rtt(Duration::from_millis(30));
-        cake(seed, config.overhead(18).mpu(Bytes::new(64)).memory_limit(Bytes::new(200_000)))
+        let (rtt, memory) = (Duration::from_millis(30), Some(Bytes::new(200_000)));
+        cake(seed, CakeConfig { rtt, overhead: 18, mpu: Bytes::new(64), memory, ..tins(Tins::Besteffort) })
     }),
 ];
 
 fn pie(seed: u64, config: PieConfig) -> Discipline {
     // The guest's clock ticks every 10 ms: Linux makes 2 ticks of `tupdate 20ms`, and its timer wheel 3 of these.
-    Pie::new(config.update(Duration::from_millis(30)), Seed::new(seed).stream("pie")).into()
+    Pie::new(PieConfig { tupdate: Duration::from_millis(30), ..config }, Seed::new(seed).stream("pie")).into()
 }
 
 fn red_config() -> RedConfig {
-    let (limit, min, max) = (Bytes::new(200_000), Bytes::new(30_000), Bytes::new(90_000));
-    RedConfig::new().limit(limit).min(min).max(max).burst(55)
+    let (min, max) = (Some(Bytes::new(30_000)), Some(Bytes::new(90_000)));
+    RedConfig { limit: Bytes::new(200_000), min, max, burst: Some(55), ..RedConfig::default() }
 }
 
 fn red(seed: u64, config: RedConfig) -> Discipline {
     Red::new(config, Seed::new(seed).stream("red")).into()
 }
 
+fn tins(tins: Tins) -> CakeConfig {
+    CakeConfig { tins, ..CakeConfig::default() }
+}
+
 fn cake(seed: u64, config: CakeConfig) -> Discipline {
-    Cake::new(config.bandwidth(RATE), Seed::new(seed).stream("cake")).into()
+    Cake::new(CakeConfig { bandwidth: Some(RATE), ..config }, Seed::new(seed).stream("cake")).into()
 }
 
 impl Case {

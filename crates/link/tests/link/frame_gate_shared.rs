@@ -62,7 +62,7 @@ fn through_cake(policy: Option<Policy>, seed: u64) -> (f64, f64) {
     const SECONDS: u64 = 60;
     const WARMUP: u64 = 5;
     let arrivals = load(seed, SECONDS);
-    let cake = Cake::new(CakeConfig::new(), Seed::new(1).stream("cake"));
+    let cake = Cake::new(CakeConfig::default(), Seed::new(1).stream("cake"));
     let mut elements = vec![Bottleneck::new(Bitrate::from_bps(1_000_000), cake).into()];
     if let Some(policy) = policy {
         let gate = FrameGate::new(vec![Filter::port(5004)], ControlConfig::new(policy));

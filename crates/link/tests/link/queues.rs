@@ -18,6 +18,9 @@ fn rng(seed: u64) -> taut_core::Rng {
     Seed::new(seed).stream("queue")
 }
 
+/// Of a packet, so that CoDel acts on a few.
+const SHORT: Bytes = Bytes::new(100);
+
 /// Short targets and small limits, so that everything happens within few packets.
 fn simple() -> impl Strategy<Value = Discipline> {
     let micros = |range: std::ops::Range<u64>| range.prop_map(Duration::from_micros);
@@ -25,28 +28,36 @@ fn simple() -> impl Strategy<Value = Discipline> {
         (1..20u64).prop_map(|limit| DropTail::default().limit_packets(limit).into()),
         (micros(1..500), micros(1..5_000), 1..30u64, any::<bool>()).prop_map(
             |(target, interval, limit, ecn)| {
-                let config = CodelConfig::new().target(target).interval(interval).limit(limit).ecn(ecn);
-                Codel::new(config.mtu(Bytes::new(100))).into()
+                let (ce_threshold, mtu) = (None, SHORT);
+                Codel::new(CodelConfig { target, interval, limit, ecn, ce_threshold, mtu }).into()
             }
         ),
         (micros(1..500), micros(1..5_000), 1..30u64, 1..8u16, 1..4_000u64, 1_000..40_000u64).prop_map(
             |(target, interval, limit, flows, quantum, memory)| {
-                let config = FqCodelConfig::new().target(target).interval(interval).limit(limit).flows(flows);
-                let config =
-                    config.quantum(Bytes::new(quantum)).memory_limit(Bytes::new(memory)).drop_batch(3);
-                FqCodel::new(config.mtu(Bytes::new(100)), 7).into()
+                let (quantum, memory) = (Bytes::new(quantum), Bytes::new(memory));
+                let config = FqCodelConfig {
+                    target,
+                    interval,
+                    limit,
+                    flows,
+                    quantum,
+                    memory,
+                    ..FqCodelConfig::default()
+                };
+                FqCodel::new(FqCodelConfig { drop_batch: 3, mtu: SHORT, ..config }, 7).into()
             }
         ),
         (micros(1..5_000), micros(1_000..20_000), 1..30u64, any::<bool>(), any::<u64>()).prop_map(
-            |(target, update, limit, ecn, seed)| {
-                let config = PieConfig::new().target(target).update(update).limit(limit).ecn(ecn);
-                Pie::new(config.mtu(Bytes::new(100)).alpha(32).beta(32), rng(seed)).into()
+            |(target, tupdate, limit, ecn, seed)| {
+                let (alpha, beta, bytemode, mtu) = (32, 32, false, SHORT);
+                Pie::new(PieConfig { target, tupdate, limit, alpha, beta, ecn, bytemode, mtu }, rng(seed))
+                    .into()
             }
         ),
         (1_000..20_000u64, any::<bool>(), any::<bool>(), any::<u64>()).prop_map(
             |(limit, ecn, adaptive, seed)| {
-                let config = RedConfig::new().limit(Bytes::new(limit)).burst(3).ecn(ecn).adaptive(adaptive);
-                Red::new(config, rng(seed)).into()
+                let (limit, burst) = (Bytes::new(limit), Some(3));
+                Red::new(RedConfig { limit, burst, ecn, adaptive, ..RedConfig::default() }, rng(seed)).into()
             }
         ),
         cake(),
@@ -61,18 +72,18 @@ fn cake() -> impl Strategy<Value = Discipline> {
         Just(Tins::Diffserv8)
     ];
     let isolation = prop_oneof![
-        Just(Isolation::FlowBlind),
+        Just(Isolation::Flowblind),
         Just(Isolation::Hosts),
         Just(Isolation::Flows),
-        Just(Isolation::DualSourceHost),
-        Just(Isolation::Triple)
+        Just(Isolation::DualSrchost),
+        Just(Isolation::TripleIsolate)
     ];
     let bandwidth = prop::option::of((10_000..20_000_000u64).prop_map(Bitrate::from_bps));
     (tins, isolation, bandwidth, 20..100_000u64, 1_000..60_000u64, any::<bool>(), any::<u64>()).prop_map(
         |(tins, isolation, bandwidth, rtt, memory, ingress, seed)| {
-            let config = CakeConfig::new().tins(tins).isolation(isolation).rtt(Duration::from_micros(rtt));
-            let config = config.memory_limit(Bytes::new(memory)).ingress(ingress);
-            let config = bandwidth.map_or(config, |bandwidth| config.bandwidth(bandwidth));
+            let (rtt, memory) = (Duration::from_micros(rtt), Some(Bytes::new(memory)));
+            let config =
+                CakeConfig { bandwidth, tins, isolation, rtt, memory, ingress, ..CakeConfig::default() };
             Cake::new(config, rng(seed)).into()
         },
     )
@@ -272,10 +283,11 @@ fn shares(mut queue: Discipline, sizes: &[u64]) -> Vec<u64> {
 #[test]
 fn flows_share_by_bytes() {
     let small = |queue: Discipline| shares(queue, &[1_500, 300, 700]);
-    let config = FqCodelConfig::new().limit(300);
+    let config = FqCodelConfig { limit: 300, ..FqCodelConfig::default() };
+    let memory = Some(Bytes::new(300_000));
     let fair = [
         small(FqCodel::new(config, 3).into()),
-        small(Cake::new(CakeConfig::new().memory_limit(Bytes::new(300_000)), rng(3)).into()),
+        small(Cake::new(CakeConfig { memory, ..CakeConfig::default() }, rng(3)).into()),
     ];
     for shares in fair {
         let (least, most) = (shares.iter().min().unwrap(), shares.iter().max().unwrap());
@@ -286,8 +298,9 @@ fn flows_share_by_bytes() {
 /// Where sources share first, a host with three flows has no more than one with a single flow.
 #[test]
 fn hosts_share_before_flows_do() {
-    let config = CakeConfig::new().bandwidth(Bitrate::from_bps(10_000_000)).tins(Tins::Besteffort);
-    let mut queue = Cake::new(config.memory_limit(Bytes::new(600_000)), rng(4));
+    let (bandwidth, memory) = (Some(Bitrate::from_bps(10_000_000)), Some(Bytes::new(600_000)));
+    let config = CakeConfig { bandwidth, memory, tins: Tins::Besteffort, ..CakeConfig::default() };
+    let mut queue = Cake::new(config, rng(4));
     let (mut sent, mut now, mut id) = ([0, 0], Time::ZERO, 0);
     while now < Time::ZERO + Duration::from_secs(5) {
         for flow in 0..4 {
@@ -310,7 +323,7 @@ fn hosts_share_before_flows_do() {
 #[test]
 fn a_sparse_flow_does_not_wait_for_floods() {
     let quick: [Discipline; 2] =
-        [FqCodel::new(FqCodelConfig::new(), 3).into(), Cake::new(CakeConfig::new(), rng(3)).into()];
+        [FqCodel::new(FqCodelConfig::default(), 3).into(), Cake::new(CakeConfig::default(), rng(3)).into()];
     for mut queue in quick {
         let rate = Bitrate::from_bps(10_000_000);
         let mut events = Vec::new();
@@ -341,7 +354,7 @@ fn a_sparse_flow_does_not_wait_for_floods() {
 #[test]
 fn a_flow_that_runs_empty_is_still_above_its_target() {
     let rate = Bitrate::from_bps(500_000);
-    let mut queue = FqCodel::new(FqCodelConfig::new(), 1);
+    let mut queue = FqCodel::new(FqCodelConfig::default(), 1);
     let (mut now, mut id, mut events) = (Time::ZERO, 0, Vec::new());
     let mut sparse = Time::ZERO;
     while now < Time::ZERO + Duration::from_secs(10) {
@@ -362,9 +375,9 @@ fn a_flow_that_runs_empty_is_still_above_its_target() {
 #[test]
 fn marks_go_to_those_who_understand_them() {
     let marking: [Discipline; 3] = [
-        Codel::new(CodelConfig::new().ecn(true)).into(),
-        FqCodel::new(FqCodelConfig::new(), 1).into(),
-        Cake::new(CakeConfig::new(), rng(1)).into(),
+        Codel::new(CodelConfig { ecn: true, ..CodelConfig::default() }).into(),
+        FqCodel::new(FqCodelConfig::default(), 1).into(),
+        Cake::new(CakeConfig::default(), rng(1)).into(),
     ];
     for mut queue in marking {
         let (mut now, mut events) = (Time::ZERO, Vec::new());

@@ -56,10 +56,8 @@ pub enum ElementSpec {
     /// What a recorded path did, a row at a time: delay or loss.
     Recorded(RecordedSpec),
     /// Packets come twice with this probability.
-    #[serde(deserialize_with = "probability")]
     Duplicate(#[schemars(with = "String")] Probability),
     /// One bit is flipped with this probability.
-    #[serde(deserialize_with = "probability")]
     Corrupt(#[schemars(with = "String")] Probability),
     /// Nothing passes from a time on.
     Cut(CutSpec),
@@ -215,7 +213,6 @@ pub enum Distribution {
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum LossSpec {
     /// Each packet by itself.
-    #[serde(deserialize_with = "probability")]
     Bernoulli(#[schemars(with = "String")] Probability),
     /// Two states with a loss rate each.
     GilbertElliott(GilbertElliottSpec),
@@ -226,19 +223,17 @@ pub enum LossSpec {
 #[serde(deny_unknown_fields)]
 pub struct GilbertElliottSpec {
     /// Good to bad, per packet.
-    #[serde(deserialize_with = "probability")]
     #[schemars(with = "String")]
     pub p: Probability,
     /// Bad to good, per packet.
-    #[serde(deserialize_with = "probability")]
     #[schemars(with = "String")]
     pub r: Probability,
     /// Loss in the bad state.
-    #[serde(default = "defaults::always", deserialize_with = "probability")]
+    #[serde(default = "defaults::always")]
     #[schemars(with = "String")]
     pub bad: Probability,
     /// Loss in the good state.
-    #[serde(default, deserialize_with = "probability")]
+    #[serde(default)]
     #[schemars(with = "String")]
     pub good: Probability,
 }
@@ -342,18 +337,4 @@ fn two_ends<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<[String
         de::Error::custom(format!("names {} vertices; a link is between two, [\"a\", \"b\"]", ends.len()))
     });
     ends.map(Some)
-}
-
-/// One that is not zero but is read as zero would silently switch its element off.
-pub(super) fn probability<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Probability, D::Error> {
-    let text = String::deserialize(deserializer)?;
-    let probability: Probability = text.parse().map_err(de::Error::custom)?;
-    // The digits decide, for a number of its own may already be too small to be told from zero.
-    let digits = text.split(['e', 'E']).next().unwrap_or_default();
-    if probability == Probability::NEVER && digits.contains(|c: char| ('1'..='9').contains(&c)) {
-        return Err(de::Error::custom(format!(
-            "`{text}` is not 0 and would be taken for 0; the smallest probability is 0.0000001%"
-        )));
-    }
-    Ok(probability)
 }

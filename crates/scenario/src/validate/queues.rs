@@ -1,6 +1,7 @@
 //! Queues: one kind each, every setting in its range.
 
 use taut_core::{Bitrate, Bytes, Duration, Probability};
+use taut_link::{CakeConfig, CodelConfig, FqCodelConfig, PieConfig, RedConfig};
 
 use super::{Checked, fault, within};
 use crate::schema::*;
@@ -51,14 +52,14 @@ fn size(key: String, value: Bytes) -> Checked {
     within(key, value, Bytes::new(1), LARGEST)
 }
 
-fn check_codel(key: &str, spec: &CodelSpec) -> Checked {
+fn check_codel(key: &str, spec: &CodelConfig) -> Checked {
     time(format!("{key}.target"), spec.target)?;
     time(format!("{key}.interval"), spec.interval)?;
     within(format!("{key}.limit"), spec.limit, 1, u64::MAX)?;
     spec.ce_threshold.map_or(Ok(()), |threshold| time(format!("{key}.ce_threshold"), threshold))
 }
 
-fn check_fq_codel(key: &str, spec: &FqCodelSpec) -> Checked {
+fn check_fq_codel(key: &str, spec: &FqCodelConfig) -> Checked {
     time(format!("{key}.target"), spec.target)?;
     time(format!("{key}.interval"), spec.interval)?;
     within(format!("{key}.limit"), spec.limit, 1, u64::MAX)?;
@@ -69,7 +70,7 @@ fn check_fq_codel(key: &str, spec: &FqCodelSpec) -> Checked {
     spec.ce_threshold.map_or(Ok(()), |threshold| time(format!("{key}.ce_threshold"), threshold))
 }
 
-fn check_pie(key: &str, spec: &PieSpec) -> Checked {
+fn check_pie(key: &str, spec: &PieConfig) -> Checked {
     time(format!("{key}.target"), spec.target)?;
     within(format!("{key}.tupdate"), spec.tupdate, Duration::from_millis(1), Duration::from_secs(4))?;
     within(format!("{key}.limit"), spec.limit, 1, u64::MAX)?;
@@ -77,7 +78,7 @@ fn check_pie(key: &str, spec: &PieSpec) -> Checked {
     within(format!("{key}.beta"), spec.beta, 0, 32)
 }
 
-fn check_red(key: &str, spec: &RedSpec) -> Checked {
+fn check_red(key: &str, spec: &RedConfig) -> Checked {
     const MOST: Bytes = Bytes::new(100_000_000);
     within(format!("{key}.limit"), spec.limit, Bytes::new(1), MOST)?;
     let max = spec.max.unwrap_or(Bytes::new(spec.limit.get() / 4));
@@ -127,7 +128,7 @@ fn deepest(rate: Bitrate) -> Bytes {
     (rate * Duration::from_secs(3_600)).max(Bytes::new(1))
 }
 
-fn check_cake(key: &str, spec: &CakeSpec) -> Checked {
+fn check_cake(key: &str, spec: &CakeConfig) -> Checked {
     let (slowest, fastest) = (Bitrate::from_bps(512), Bitrate::from_bps(1_000_000_000_000));
     if let Some(bandwidth) = spec.bandwidth {
         within(format!("{key}.bandwidth"), bandwidth, slowest, fastest)?;

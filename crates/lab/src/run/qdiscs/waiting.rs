@@ -1,10 +1,11 @@
 //! A scenario's queue as the qdiscs behind a server's.
 
 use taut_core::Duration;
+use taut_link::{CakeConfig, CodelConfig, Isolation, Tins};
 
 use super::micros;
 use crate::run::inputs::RunError;
-use crate::scenario::{CakeSpec, CodelSpec, IsolationSpec, PrioSpec, QueueSpec, TbfSpec, TinsSpec};
+use crate::scenario::{PrioSpec, QueueSpec, TbfSpec};
 
 /// Adds what gives `parent` this queue, and those inside it. The number of each that holds others is that of its place in `parts`.
 pub(super) fn waiting(
@@ -56,36 +57,36 @@ fn fifo(queue: &QueueSpec, key: &str) -> Result<String, RunError> {
     }
 }
 
-fn codel_words(spec: &CodelSpec) -> String {
-    let CodelSpec { target, interval, limit, ecn, ce_threshold } = *spec;
+fn codel_words(spec: &CodelConfig) -> String {
+    let CodelConfig { target, interval, limit, ecn, ce_threshold, .. } = *spec;
     let mark = if ecn { "ecn" } else { "noecn" };
     let threshold = ce_threshold.map(|at| format!(" ce_threshold {}", micros(at))).unwrap_or_default();
     format!("codel limit {limit} target {} interval {} {mark}{threshold}", micros(target), micros(interval))
 }
 
-fn cake_words(spec: &CakeSpec, key: &str) -> Result<String, RunError> {
-    let own = CakeSpec::default();
-    let CakeSpec { bandwidth, tins, isolation, rtt, memory, ingress, .. } = spec.clone();
-    if (CakeSpec { bandwidth, tins, isolation, rtt, memory, ingress, ..own }) != *spec {
+fn cake_words(spec: &CakeConfig, key: &str) -> Result<String, RunError> {
+    let own = CakeConfig::default();
+    let CakeConfig { bandwidth, tins, isolation, rtt, memory, ingress, .. } = *spec;
+    if (CakeConfig { bandwidth, tins, isolation, rtt, memory, ingress, ..own }) != *spec {
         let message = "the kernel's gets neither overhead, mpu, framing nor ack_filter: leave them out";
         return Err(RunError::key(format!("{key}.cake"), message));
     }
     let shaper = bandwidth.map_or("unlimited".to_owned(), |rate| format!("bandwidth {}bit", rate.as_bps()));
     let tins = match tins {
-        TinsSpec::Besteffort => "besteffort",
-        TinsSpec::Diffserv3 => "diffserv3",
-        TinsSpec::Diffserv4 => "diffserv4",
-        TinsSpec::Diffserv8 => "diffserv8",
+        Tins::Besteffort => "besteffort",
+        Tins::Diffserv3 => "diffserv3",
+        Tins::Diffserv4 => "diffserv4",
+        Tins::Diffserv8 => "diffserv8",
     };
     let isolation = match isolation {
-        IsolationSpec::Flowblind => "flowblind",
-        IsolationSpec::Srchost => "srchost",
-        IsolationSpec::Dsthost => "dsthost",
-        IsolationSpec::Hosts => "hosts",
-        IsolationSpec::Flows => "flows",
-        IsolationSpec::DualSrchost => "dual-srchost",
-        IsolationSpec::DualDsthost => "dual-dsthost",
-        IsolationSpec::TripleIsolate => "triple-isolate",
+        Isolation::Flowblind => "flowblind",
+        Isolation::Srchost => "srchost",
+        Isolation::Dsthost => "dsthost",
+        Isolation::Hosts => "hosts",
+        Isolation::Flows => "flows",
+        Isolation::DualSrchost => "dual-srchost",
+        Isolation::DualDsthost => "dual-dsthost",
+        Isolation::TripleIsolate => "triple-isolate",
     };
     let memory = memory.map(|bytes| format!(" memlimit {}", bytes.get())).unwrap_or_default();
     let ingress = if ingress { " ingress" } else { "" };

@@ -5,12 +5,15 @@
 
 use std::cmp::Ordering;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use taut_core::{IPV4_HEADER, Packet, Protocol};
 
 use crate::queue::fifo::StampedFifo;
 
 /// Which acknowledgements are dropped.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum AckFilter {
     /// None.
     #[default]
@@ -234,14 +237,14 @@ mod tests {
     #[test]
     fn two_superfluous_ones_are_needed_unless_it_is_aggressive() {
         let acks = || (1..=5).map(|number| ack(number * 1_000, ACK, 0)).collect();
-        assert_eq!(filtered(AckFilter::Off, acks()), []);
+        assert_eq!(filtered(AckFilter::Off, acks()), [0; 0]);
         assert_eq!(filtered(AckFilter::On, acks()), [1_000, 2_000, 3_000]);
         assert_eq!(filtered(AckFilter::Aggressive, acks()), [1_000, 2_000, 3_000, 4_000]);
     }
 
     #[test]
     fn data_duplicates_and_changes_of_the_echo_stay() {
-        let keep = |packets| assert_eq!(filtered(AckFilter::Aggressive, packets), []);
+        let keep = |packets| assert_eq!(filtered(AckFilter::Aggressive, packets), [0; 0]);
         keep(vec![ack(1_000, ACK, 100), ack(2_000, ACK, 0)]);
         keep(vec![ack(1_000, ACK, 0), ack(1_000, ACK, 0), ack(1_000, ACK, 0)]);
         keep(vec![ack(1_000, ACK | 0x040, 0), ack(2_000, ACK, 0)]);

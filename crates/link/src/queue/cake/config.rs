@@ -1,122 +1,87 @@
 //! What CAKE is told, and what it tells.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use taut_core::{Bitrate, Bytes, Duration};
 
 use super::ack_filter::AckFilter;
 use super::diffserv::Tins;
 use super::hash::Isolation;
-use super::rate::{Framing, Overhead};
+use super::rate::Framing;
 use crate::queue::codel::DEFAULT_MTU;
 
-/// How [`Cake`](super::Cake) behaves. Unless set, it is as Linux 6.1 comes.
-#[derive(Clone, Copy, Debug)]
+/// How [`Cake`](super::Cake) behaves, in the words of `tc`. As Linux 6.1 comes: `unlimited diffserv3 triple-isolate no-ack-filter rtt 100ms
+/// raw overhead 0`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
 pub struct CakeConfig {
-    pub(super) bandwidth: Option<Bitrate>,
-    pub(super) tins: Tins,
-    pub(super) isolation: Isolation,
-    pub(super) rtt: Duration,
-    pub(super) target: Duration,
-    pub(super) overhead: Overhead,
-    pub(super) memory_limit: Option<Bytes>,
-    pub(super) ack_filter: AckFilter,
-    pub(super) ingress: bool,
-    pub(super) mtu: u64,
+    /// Its own shaper. From 512bit; none by default, the server sets the pace. A little below the rate of the link, so that the queue is
+    /// here and not there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub bandwidth: Option<Bitrate>,
+    /// Classes by code point.
+    pub tins: Tins,
+    /// What is kept apart.
+    pub isolation: Isolation,
+    /// A round-trip time of the slowest flows; the target delay is a twentieth of it. 20us to 4s. Slow links raise both.
+    #[schemars(with = "String")]
+    pub rtt: Duration,
+    /// Bytes that the link adds to a packet. -64 to 256. 18 and `mpu` 64 is Ethernet; 38 and 84, with preamble and gap.
+    pub overhead: i16,
+    /// The smallest packet of the link, overhead included. 0B to 256B.
+    #[schemars(with = "String")]
+    pub mpu: Bytes,
+    /// Cells or words that packets are cut into.
+    pub framing: Framing,
+    /// At most this much of Linux's memory. From 1B; what passes in four times `rtt` at the bandwidth and at least 4 MiB by default, without a
+    /// bandwidth 15.5 MB.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub memory: Option<Bytes>,
+    /// Which TCP acknowledgements are dropped because later ones say the same.
+    pub ack_filter: AckFilter,
+    /// Charges what it drops to the shaper as well, for the receiving end of a slow link, which those packets have already passed.
+    pub ingress: bool,
+    /// The largest packet, of an Ethernet device.
+    #[serde(skip)]
+    pub mtu: Bytes,
 }
 
-impl CakeConfig {
-    /// `unlimited diffserv3 triple-isolate no-ack-filter rtt 100ms raw overhead 0`.
-    pub fn new() -> Self {
+impl Default for CakeConfig {
+    fn default() -> Self {
         Self {
             bandwidth: None,
             tins: Tins::default(),
             isolation: Isolation::default(),
             rtt: Duration::from_millis(100),
-            target: Duration::from_millis(5),
-            overhead: Overhead::default(),
-            memory_limit: None,
+            overhead: 0,
+            mpu: Bytes::ZERO,
+            framing: Framing::default(),
+            memory: None,
             ack_filter: AckFilter::default(),
             ingress: false,
             mtu: DEFAULT_MTU,
         }
     }
+}
 
-    /// Its own shaper. Default: none, whatever empties it sets the pace. From 512 bit/s; a little below the rate of the
-    /// link, so that the queue is here and not there.
-    pub fn bandwidth(mut self, bandwidth: Bitrate) -> Self {
-        self.bandwidth = Some(bandwidth);
-        self
+impl CakeConfig {
+    pub(super) fn target(&self) -> Duration {
+        (self.rtt / 20).max(Duration::from_micros(1))
     }
 
-    /// Classes by code point. Default: [`Tins::Diffserv3`].
-    pub fn tins(mut self, tins: Tins) -> Self {
-        self.tins = tins;
-        self
-    }
-
-    /// What is kept apart. Default: [`Isolation::Triple`].
-    pub fn isolation(mut self, isolation: Isolation) -> Self {
-        self.isolation = isolation;
-        self
-    }
-
-    /// A round-trip time of the slowest flows, for how long the target may be exceeded; the target becomes a twentieth
-    /// of it. Default: 100 ms and 5 ms; 20 µs to 4 s. Slow links raise both.
-    pub fn rtt(mut self, rtt: Duration) -> Self {
-        self.rtt = rtt;
-        self.target = (rtt / 20).max(Duration::from_micros(1));
-        self
-    }
-
-    /// Bytes that the link adds to an IP packet, or takes away. Default: 0; -64 to 256. 18 and [`CakeConfig::mpu`] 64
-    /// is Ethernet; 38 and 84, with preamble and gap.
-    pub fn overhead(mut self, bytes: i16) -> Self {
-        self.overhead.bytes = bytes.into();
-        self
-    }
-
-    /// The smallest packet of the link, overhead included. Default: 0 B; up to 256.
-    pub fn mpu(mut self, mpu: Bytes) -> Self {
-        self.overhead.mpu = mpu.get();
-        self
-    }
-
-    /// Cells or words that packets are cut into. Default: [`Framing::Plain`].
-    pub fn framing(mut self, framing: Framing) -> Self {
-        self.overhead.framing = framing;
-        self
-    }
-
-    /// Of Linux's memory, which is more than the packets' lengths. Default: what passes in four times `rtt`, at least
-    /// 4 MiB; without a bandwidth 15.5 MB.
-    pub fn memory_limit(mut self, limit: Bytes) -> Self {
-        self.memory_limit = Some(limit);
-        self
-    }
-
-    /// Drops TCP acknowledgements that later ones in the same queue make superfluous. Default: [`AckFilter::Off`].
-    pub fn ack_filter(mut self, filter: AckFilter) -> Self {
-        self.ack_filter = filter;
-        self
-    }
-
-    /// Charges what it drops to the shaper as well: for the receiving end of a slow link, which those packets have
-    /// already passed. Default: no.
-    pub fn ingress(mut self, ingress: bool) -> Self {
-        self.ingress = ingress;
-        self
-    }
-
-    /// The largest packet. Default: 1514 B, as on an Ethernet device.
-    pub fn mtu(mut self, mtu: Bytes) -> Self {
-        self.mtu = mtu.get();
-        self
+    /// From the length of a packet to its length on the link.
+    pub(super) fn on_link(&self, size: u64) -> u64 {
+        let size = size.saturating_add_signed(self.overhead.into()).max(self.mpu.get());
+        self.framing.applied(size)
     }
 
     /// `sch->limit` packets of the largest size, in the worst case.
-    pub(super) fn memory(&self) -> u64 {
+    pub(super) fn memory_limit(&self) -> u64 {
         const MOST_PACKETS: u64 = 10_240;
-        let ceiling = MOST_PACKETS * self.mtu;
-        let wanted = match (self.memory_limit, self.bandwidth) {
+        let ceiling = MOST_PACKETS * self.mtu.get();
+        let wanted = match (self.memory, self.bandwidth) {
             (Some(limit), _) => return limit.get(),
             (None, Some(bandwidth)) => {
                 let in_four_round_trips = bandwidth.as_bps() / 8 * (self.rtt.as_nanos() / 1_000) / 250_000;
@@ -125,12 +90,6 @@ impl CakeConfig {
             (None, None) => u64::MAX,
         };
         wanted.min(ceiling)
-    }
-}
-
-impl Default for CakeConfig {
-    fn default() -> Self {
-        Self::new()
     }
 }
 
@@ -190,4 +149,28 @@ pub struct TinStats {
     pub longest_packet: Bytes,
     /// Bytes of a flow's turn (`quantum`).
     pub flow_quantum: Bytes,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// tc-cake(8), "Overhead compensation parameters".
+    #[test]
+    fn a_packet_on_the_link_is_larger_by_what_carries_it() {
+        let of = |overhead, mpu, framing| CakeConfig {
+            overhead,
+            mpu: Bytes::new(mpu),
+            framing,
+            ..CakeConfig::default()
+        };
+        let plain = of(18, 64, Framing::Noatm);
+        assert_eq!([plain.on_link(20), plain.on_link(46), plain.on_link(1_500)], [64, 64, 1_518]);
+        let atm = of(0, 0, Framing::Atm);
+        assert_eq!([atm.on_link(1), atm.on_link(48), atm.on_link(49)], [53, 53, 106]);
+        let ptm = of(0, 0, Framing::Ptm);
+        assert_eq!([ptm.on_link(64), ptm.on_link(65)], [65, 67]);
+        let negative = of(-14, 0, Framing::Noatm);
+        assert_eq!([negative.on_link(1_514), negative.on_link(3)], [1_500, 0]);
+    }
 }

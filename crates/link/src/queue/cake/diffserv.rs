@@ -1,8 +1,12 @@
 //! Which tin a packet goes into, by its code point, and what share each tin has (tc-cake(8), "Priority queue
 //! parameters"; classes of RFC 4594 and RFC 8622).
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 /// How many tins there are, and what goes into which.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum Tins {
     /// One for everything.
     Besteffort,

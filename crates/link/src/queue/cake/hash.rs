@@ -1,40 +1,43 @@
 //! Finding a flow's queue: a hash table of sets of eight, so that two flows share a queue only when nine of one set are
 //! active at once (*Piece of CAKE*, section 3.2); and the same for hosts.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use taut_core::PacketMeta;
 
 use super::tin::{FLOWS, Flow, Rotation, Tin, WAYS};
 use crate::queue::flow::{flow_hash, host_hash};
 
 /// What is kept apart, and shared between: hosts first where they are named, then flows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum Isolation {
     /// One queue for everything.
-    FlowBlind,
+    Flowblind,
     /// One for each source.
-    SourceHost,
+    Srchost,
     /// One for each destination.
-    DestinationHost,
+    Dsthost,
     /// One for each pair of hosts.
     Hosts,
     /// One for each flow.
     Flows,
     /// One for each flow; sources share first.
-    DualSourceHost,
+    DualSrchost,
     /// One for each flow; destinations share first.
-    DualDestinationHost,
+    DualDsthost,
     /// One for each flow; sources and destinations share first.
     #[default]
-    Triple,
+    TripleIsolate,
 }
 
 impl Isolation {
     fn shares_by_source(self) -> bool {
-        matches!(self, Self::DualSourceHost | Self::Triple)
+        matches!(self, Self::DualSrchost | Self::TripleIsolate)
     }
 
     fn shares_by_destination(self) -> bool {
-        matches!(self, Self::DualDestinationHost | Self::Triple)
+        matches!(self, Self::DualDsthost | Self::TripleIsolate)
     }
 }
 
@@ -52,9 +55,9 @@ impl Keys {
         // Not the same for a host as source and as destination, or the two would cancel out below.
         let destination = host_hash(meta.destination, !perturbation);
         let flow = match isolation {
-            Isolation::FlowBlind => 0,
-            Isolation::SourceHost => source,
-            Isolation::DestinationHost => destination,
+            Isolation::Flowblind => 0,
+            Isolation::Srchost => source,
+            Isolation::Dsthost => destination,
             Isolation::Hosts => source ^ destination,
             _ => flow_hash(meta, perturbation),
         };
@@ -87,7 +90,7 @@ fn ways(hash: u32) -> impl Iterator<Item = usize> {
 impl Tin {
     /// The packet's queue, which is its flow's from now on.
     pub(super) fn find(&mut self, meta: &PacketMeta, isolation: Isolation, perturbation: u64) -> usize {
-        if isolation == Isolation::FlowBlind {
+        if isolation == Isolation::Flowblind {
             return 0;
         }
         let keys = Keys::of(meta, isolation, perturbation);

@@ -30,7 +30,8 @@ use super::flow::memory_of;
 /// ```
 /// use taut_core::{Bitrate, Seed};
 /// use taut_link::{Bottleneck, Cake, CakeConfig, Tins};
-/// let config = CakeConfig::new().bandwidth(Bitrate::from_bps(9_500_000)).tins(Tins::Diffserv4);
+/// let bandwidth = Some(Bitrate::from_bps(9_500_000));
+/// let config = CakeConfig { bandwidth, tins: Tins::Diffserv4, ..CakeConfig::default() };
 /// let queue = Cake::new(config, Seed::new(1).stream("uplink/cake"));
 /// let link = Bottleneck::new(Bitrate::from_bps(10_000_000), queue);
 /// # let _ = link;
@@ -55,7 +56,7 @@ impl Cake {
     pub fn new(config: CakeConfig, mut rng: Rng) -> Self {
         let bytes_per_s = config.bandwidth.map_or(0, |bandwidth| bandwidth.as_bps() / 8);
         let shaped = config.bandwidth.is_some();
-        let tin = |share| Tin::new(share, shaped, config.target, config.rtt, config.mtu);
+        let tin = |share| Tin::new(share, shaped, config.target(), config.rtt, config.mtu.get());
         Self {
             shaper: config.bandwidth.map(Shaper::new),
             tins: config.tins.shares(bytes_per_s).into_iter().map(tin).collect(),
@@ -63,7 +64,7 @@ impl Cake {
             backlog: Backlog::default(),
             memory: 0,
             memory_most: 0,
-            memory_limit: config.memory(),
+            memory_limit: config.memory_limit(),
             perturbation: rng.next_u64(),
             config,
             rng,
@@ -99,7 +100,7 @@ impl Cake {
 
     /// Charges a packet to the clocks of its tin and of the link, and says how long it is there.
     fn charge(&mut self, tin: usize, size: Bytes, now: Time, left: bool) -> u64 {
-        let bytes = self.config.overhead.applied(size.get());
+        let bytes = self.config.on_link(size.get());
         self.tins[tin].charge(now, bytes);
         if let Some(shaper) = &mut self.shaper {
             shaper.charge(bytes, left);

@@ -1,34 +1,29 @@
 //! CAKE's shaper: how long a packet takes, and when the next one may go.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use taut_core::{Bitrate, Time};
 
 /// What the link adds to a packet in cells or words.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum Framing {
     /// Nothing.
     #[default]
-    Plain,
+    Noatm,
     /// ATM: cells of 53 bytes that carry 48 each.
     Atm,
     /// PTM: one byte for every 64, or part of them.
     Ptm,
 }
 
-/// From the length of a packet to its length on the link.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Overhead {
-    pub(super) bytes: i64,
-    pub(super) mpu: u64,
-    pub(super) framing: Framing,
-}
-
-impl Overhead {
+impl Framing {
+    /// What is sent for so many bytes.
     pub(super) fn applied(self, size: u64) -> u64 {
-        let size = size.saturating_add_signed(self.bytes).max(self.mpu);
-        match self.framing {
-            Framing::Plain => size,
-            Framing::Atm => size.div_ceil(48) * 53,
-            Framing::Ptm => size + size.div_ceil(64),
+        match self {
+            Self::Noatm => size,
+            Self::Atm => size.div_ceil(48) * 53,
+            Self::Ptm => size + size.div_ceil(64),
         }
     }
 }
@@ -100,19 +95,6 @@ impl Shaper {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// tc-cake(8), "Overhead compensation parameters".
-    #[test]
-    fn a_packet_on_the_link_is_larger_by_what_carries_it() {
-        let plain = Overhead { bytes: 18, mpu: 64, framing: Framing::Plain };
-        assert_eq!([plain.applied(20), plain.applied(46), plain.applied(1_500)], [64, 64, 1_518]);
-        let atm = Overhead { framing: Framing::Atm, ..Overhead::default() };
-        assert_eq!([atm.applied(1), atm.applied(48), atm.applied(49)], [53, 53, 106]);
-        let ptm = Overhead { framing: Framing::Ptm, ..Overhead::default() };
-        assert_eq!([ptm.applied(64), ptm.applied(65)], [65, 67]);
-        let negative = Overhead { bytes: -14, ..Overhead::default() };
-        assert_eq!([negative.applied(1_514), negative.applied(3)], [1_500, 0]);
-    }
 
     #[test]
     fn ten_megabit_are_800_ns_a_byte() {

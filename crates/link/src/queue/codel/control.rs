@@ -1,7 +1,8 @@
 //! CoDel's control loop (RFC 8289 section 5), for one queue: what `codel` has one of and `fq_codel` one per flow.
 
-use taut_core::{DropCause, Duration, LinkEvent, Packet, Time};
+use taut_core::{DropCause, LinkEvent, Packet, Time};
 
+use super::CodelConfig;
 use crate::queue::fifo::{StampedFifo, mark};
 
 /// The clock of Linux's CoDel: units of 1024 ns, so that a shift converts.
@@ -21,13 +22,13 @@ pub(in crate::queue) struct Parameters {
 }
 
 impl Parameters {
-    pub(in crate::queue) fn new(target: Duration, interval: Duration) -> Self {
+    pub(in crate::queue) fn of(config: &CodelConfig) -> Self {
         Self {
-            target: ticks(target.as_nanos()),
-            interval: ticks(interval.as_nanos()),
-            mtu: super::DEFAULT_MTU,
-            ecn: false,
-            ce_threshold: None,
+            target: ticks(config.target.as_nanos()),
+            interval: ticks(config.interval.as_nanos()),
+            mtu: config.mtu.get(),
+            ecn: config.ecn,
+            ce_threshold: config.ce_threshold.map(|threshold| ticks(threshold.as_nanos())),
         }
     }
 }

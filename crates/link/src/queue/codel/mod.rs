@@ -2,70 +2,49 @@
 
 pub(in crate::queue) mod control;
 
-use control::{Control, Dequeue, Parameters, Totals, ticks};
+use control::{Control, Dequeue, Parameters, Totals};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use taut_core::{Backlog, Bytes, DropCause, Duration, LinkEvent, Packet, PacketMeta, Queue, Time};
 
 use super::fifo::StampedFifo;
 
 /// An Ethernet frame with 1500 bytes inside: below that much, Linux's CoDel takes a queue for empty.
-pub(in crate::queue) const DEFAULT_MTU: u64 = 1_514;
+pub(in crate::queue) const DEFAULT_MTU: Bytes = Bytes::new(1_514);
 
-/// How [`Codel`] behaves. Unless set, it is as Linux 6.1 comes.
-#[derive(Clone, Copy, Debug)]
+/// How [`Codel`] behaves, in the words of `tc`. As Linux 6.1 comes: `target 5ms interval 100ms limit 1000 noecn`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
 pub struct CodelConfig {
-    limit: u64,
-    parameters: Parameters,
-}
-
-impl CodelConfig {
-    /// `target 5ms interval 100ms limit 1000 noecn`.
-    pub fn new() -> Self {
-        let parameters = Parameters::new(Duration::from_millis(5), Duration::from_millis(100));
-        Self { limit: 1_000, parameters }
-    }
-
-    /// The sojourn time that is accepted for good. Default: 5 ms; 1 µs to 4 s, in steps of 1.024 µs. Lower costs
-    /// throughput on long paths.
-    pub fn target(mut self, target: Duration) -> Self {
-        self.parameters.target = ticks(target.as_nanos());
-        self
-    }
-
-    /// For how long it may be exceeded before the first drop: a round-trip time of the slowest flows. Default: 100 ms;
-    /// 1 µs to 4 s, in steps of 1.024 µs.
-    pub fn interval(mut self, interval: Duration) -> Self {
-        self.parameters.interval = ticks(interval.as_nanos());
-        self
-    }
-
-    /// At most this many packets wait ([`DropCause::QueueFullPackets`]). Default: 1000; from 1.
-    pub fn limit(mut self, packets: u64) -> Self {
-        self.limit = packets;
-        self
-    }
-
-    /// Mark packets of senders that understand it (RFC 3168), rather than drop them. Default: no.
-    pub fn ecn(mut self, ecn: bool) -> Self {
-        self.parameters.ecn = ecn;
-        self
-    }
-
-    /// Mark every packet that waited longer than this, whatever the rest does (as for DCTCP). Default: none.
-    pub fn ce_threshold(mut self, threshold: Duration) -> Self {
-        self.parameters.ce_threshold = Some(ticks(threshold.as_nanos()));
-        self
-    }
-
-    /// Nothing is dropped while no more than this waits. Default: 1514 B, as on an Ethernet device.
-    pub fn mtu(mut self, mtu: Bytes) -> Self {
-        self.parameters.mtu = mtu.get();
-        self
-    }
+    /// The time in the queue that is accepted for good. 1us to 4s, in steps of 1.024 µs; less costs throughput on long paths.
+    #[schemars(with = "String")]
+    pub target: Duration,
+    /// For how long it may be exceeded before the first drop: a round-trip time of the slowest flows. 1us to 4s.
+    #[schemars(with = "String")]
+    pub interval: Duration,
+    /// At most this many packets wait. From 1.
+    pub limit: u64,
+    /// Mark packets that can be marked (RFC 3168), rather than drop them.
+    pub ecn: bool,
+    /// Mark every packet that waited longer than this, whatever the rest does (as for DCTCP). 1us to 4s; none by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub ce_threshold: Option<Duration>,
+    /// Nothing is dropped while no more than this waits, the largest packet of an Ethernet device.
+    #[serde(skip)]
+    pub mtu: Bytes,
 }
 
 impl Default for CodelConfig {
     fn default() -> Self {
-        Self::new()
+        Self {
+            target: Duration::from_millis(5),
+            interval: Duration::from_millis(100),
+            limit: 1_000,
+            ecn: false,
+            ce_threshold: None,
+            mtu: DEFAULT_MTU,
+        }
     }
 }
 
@@ -74,13 +53,15 @@ impl Default for CodelConfig {
 /// ```
 /// use taut_core::{Bitrate, Duration};
 /// use taut_link::{Bottleneck, Codel, CodelConfig};
-/// let queue = Codel::new(CodelConfig::new().target(Duration::from_millis(2)).ecn(true));
+/// let target = Duration::from_millis(2);
+/// let queue = Codel::new(CodelConfig { target, ecn: true, ..CodelConfig::default() });
 /// let link = Bottleneck::new(Bitrate::from_bps(10_000_000), queue);
 /// # let _ = link;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Codel {
-    config: CodelConfig,
+    limit: u64,
+    parameters: Parameters,
     fifo: StampedFifo,
     control: Control,
     totals: Totals,
@@ -116,7 +97,8 @@ impl Codel {
     /// Empty.
     pub fn new(config: CodelConfig) -> Self {
         Self {
-            config,
+            limit: config.limit,
+            parameters: Parameters::of(&config),
             fifo: StampedFifo::default(),
             control: Control::default(),
             totals: Totals::default(),
@@ -143,14 +125,14 @@ impl Codel {
 
 impl Default for Codel {
     fn default() -> Self {
-        Self::new(CodelConfig::new())
+        Self::new(CodelConfig::default())
     }
 }
 
 impl Queue for Codel {
     #[inline]
     fn enqueue(&mut self, now: Time, packet: Packet, events: &mut Vec<LinkEvent>) {
-        if self.fifo.backlog().packets < self.config.limit {
+        if self.fifo.backlog().packets < self.limit {
             return self.fifo.push(now, packet);
         }
         self.drop_overlimit += 1;
@@ -159,15 +141,8 @@ impl Queue for Codel {
 
     #[inline]
     fn dequeue(&mut self, now: Time, events: &mut Vec<LinkEvent>) -> Option<Packet> {
-        let Self { config, fifo, totals, .. } = self;
-        self.control.dequeue(Dequeue {
-            now,
-            parameters: &config.parameters,
-            fifo,
-            elsewhere: 0,
-            totals,
-            events,
-        })
+        let Self { parameters, fifo, totals, .. } = self;
+        self.control.dequeue(Dequeue { now, parameters, fifo, elsewhere: 0, totals, events })
     }
 
     #[inline]

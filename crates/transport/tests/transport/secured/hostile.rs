@@ -3,8 +3,8 @@ use taut_transport::entropy::Entropy;
 use taut_transport::identity::Trust;
 use taut_transport::security::{REPLAY_WINDOW, RESPONSE_BYTES, Secured, SecurityConfig};
 
-use crate::secured::flood::forged;
 use crate::net::{MS, Net, ms};
+use crate::secured::flood::forged;
 use crate::secured::{chat, heard, identity, last_from, open_pair, operator_named, pair, say, udp};
 
 const ELSEWHERE: PathId = PathId(7);

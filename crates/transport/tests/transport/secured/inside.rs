@@ -7,8 +7,8 @@ use taut_transport::identity::Trust;
 use taut_transport::sctp::{Sctp, SctpConfig};
 use taut_transport::security::{Secured, SecurityConfig};
 
-use crate::secured::identity;
 use crate::net::{MS, Net, ms};
+use crate::secured::identity;
 
 fn around<T: Transport>(inner: T, make: impl FnMut() -> T + Send + 'static) -> Net<Secured<T>> {
     let config = SecurityConfig::new().rekey_after(Duration::from_millis(700));

@@ -6,8 +6,8 @@ use taut_transport::identity::Trust;
 use taut_transport::mtip::{Mtip, MtipConfig, PathState, Policy};
 use taut_transport::security::{Secured, SecurityConfig};
 
-use crate::secured::identity;
 use crate::net::{MS, Net, ms};
+use crate::secured::identity;
 
 const SPOOFED: PathId = PathId(200);
 
