@@ -157,7 +157,7 @@ fn scenario(
         ..network.clone()
     };
     // Ranges, and what does not go together, are said as of any scenario.
-    let mut whole = Table::try_from(scenario).map_err(|error| wrong(error.to_string()))?;
+    let mut whole = scenario.to_table();
     whole.insert("teleop".to_owned(), table.into());
     Scenario::parse("the recorded session", &whole.to_string()).map_err(|error| wrong(error.to_string()))
 }

@@ -16,6 +16,7 @@ mod teleop;
 mod validate;
 mod wanted;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::File;
 use std::io::{ErrorKind, Read};
@@ -146,43 +147,52 @@ impl Scenario {
     /// # Errors
     /// See [`ScenarioError`]: a key that does not exist or is ambiguous, a value that is not allowed.
     pub fn with(&self, settings: &[Setting]) -> Result<Self, ScenarioError> {
-        self.setting_each(settings).map(|(scenario, _)| scenario).map_err(|(_, error)| error)
+        self.setting_each(settings, &mut Vec::new()).map_err(|(_, error)| error)
     }
 
-    /// As [`with`](Self::with), and which place each key means; an error comes with the place of the setting whose fault it is.
-    fn setting_each(&self, settings: &[Setting]) -> Result<(Self, Vec<set::Place>), (usize, ScenarioError)> {
-        if settings.is_empty() {
-            return Ok((self.clone(), Vec::new()));
-        }
-        let mut scenario = self.clone();
-        let (mut origins, mut places) = (Vec::new(), Vec::new());
-        for (place, setting) in settings.iter().enumerate() {
+    /// As [`with`](Self::with); an error comes with the place of the setting whose fault it is. What `steps` set before, and this begins with as
+    /// well, is taken from there; after it they are those of this.
+    fn setting_each(
+        &self,
+        settings: &[Setting],
+        steps: &mut Vec<Step>,
+    ) -> Result<Self, (usize, ScenarioError)> {
+        let shared =
+            steps.iter().zip(settings).take_while(|(step, setting)| step.setting == **setting).count();
+        steps.truncate(shared);
+        for (place, setting) in settings.iter().enumerate().skip(shared) {
             // One after the other, so that an error is the fault of the setting that it names.
-            let before = toml::Table::try_from(&scenario).expect("a scenario is a table");
-            let origin = format!("--set {setting}");
-            let (changed, path) = set::with(&before, setting).map_err(|message| {
-                (place, ScenarioError { origin: origin.clone(), line: None, key: String::new(), message })
+            let before = steps.last().map_or(self, |step| &step.scenario);
+            let (scenario, means) = set::with(&before.to_table(), setting).map_err(|message| {
+                let origin = format!("--set {setting}");
+                (place, ScenarioError { origin, line: None, key: String::new(), message })
             })?;
-            scenario = changed;
-            origins.push(origin);
-            places.push(path);
+            steps.push(Step { setting: setting.clone(), scenario, means });
         }
-        validate::check(&scenario).map_err(|fault| {
-            let (origin, place) = (origins.join(" "), self.at_fault(settings));
-            (place, ScenarioError { origin, line: None, key: fault.key, message: fault.message })
-        })?;
-        Ok((scenario, places))
+        let scenario = steps.last().map_or(self, |step| &step.scenario);
+        if !settings.is_empty() {
+            validate::check(scenario).map_err(|fault| {
+                let origins: Vec<String> =
+                    settings.iter().map(|setting| format!("--set {setting}")).collect();
+                let (origin, place) = (origins.join(" "), self.at_fault(settings));
+                (place, ScenarioError { origin, line: None, key: fault.key, message: fault.message })
+            })?;
+        }
+        Ok(scenario.clone())
     }
 
     /// Each setting has an effect: none is replaced by a later one.
-    fn setting_each_once(&self, settings: &[Setting]) -> Result<Self, (usize, ScenarioError)> {
-        let (scenario, places) = self.setting_each(settings)?;
-        for (place, setting) in settings.iter().enumerate() {
-            let mut later =
-                (place + 1..settings.len()).filter(|&later| places[place].starts_with(&places[later]));
-            if let Some(later) = later.next() {
-                let message = format!("has no effect, `{}` replaces it", settings[later].key());
-                let origin = format!("--set {setting}");
+    fn setting_each_once(
+        &self,
+        settings: &[Setting],
+        steps: &mut Vec<Step>,
+    ) -> Result<Self, (usize, ScenarioError)> {
+        let scenario = self.setting_each(settings, steps)?;
+        for (place, step) in steps.iter().enumerate() {
+            let later = steps[place + 1..].iter().find(|later| step.means.starts_with(&later.means));
+            if let Some(later) = later {
+                let message = format!("has no effect, `{}` replaces it", later.setting.key());
+                let origin = format!("--set {}", step.setting);
                 return Err((place, ScenarioError { origin, line: None, key: String::new(), message }));
             }
         }
@@ -205,7 +215,12 @@ impl Scenario {
             .unwrap_or(settings.len() - 1)
     }
 
-    /// The whole scenario as TOML, every default written out.
+    /// The whole scenario as a table, every default written out.
+    pub fn to_table(&self) -> toml::Table {
+        toml::Table::try_from(self).expect("a scenario is a table")
+    }
+
+    /// The same as TOML.
     pub fn to_toml(&self) -> String {
         toml::to_string(self).expect("a scenario is a table")
     }
@@ -243,10 +258,20 @@ impl Scenario {
     /// Each variant's number, and the scenario that it makes, or the key whose setting is wrong.
     fn each_variant(&self) -> impl Iterator<Item = (usize, Result<Self, (String, ScenarioError)>)> {
         let base = Self { variants: Vec::new(), axes: Vec::new(), ..self.clone() };
-        self.all_variants().into_iter().enumerate().map(move |(i, variant)| {
-            let settings: Vec<Setting> =
-                variant.set.iter().map(|(key, value)| Setting::new(key, value.clone())).collect();
-            let scenario = base.setting_each_once(&settings).map_err(|(place, fault)| {
+        let variants = self.all_variants();
+        let settings = |variant: &Variant| -> Vec<Setting> {
+            variant.set.iter().map(|(key, value)| Setting::new(key, value.clone())).collect()
+        };
+        // Those that begin alike one after the other: what they begin with is set once.
+        let mut order: Vec<usize> = (0..variants.len()).collect();
+        order.sort_by_cached_key(|&variant| {
+            settings(&variants[variant]).iter().map(Setting::to_string).collect::<Vec<_>>()
+        });
+        let (mut steps, mut made) = (Vec::new(), BTreeMap::new());
+        for number in order {
+            let variant = &variants[number];
+            let settings = settings(variant);
+            let scenario = base.setting_each_once(&settings, &mut steps).map_err(|(place, fault)| {
                 let key = format!("variant \"{}\"", variant.name);
                 let origin = fault.origin.replace("--set ", "");
                 let message = match fault.key.as_str() {
@@ -256,9 +281,19 @@ impl Scenario {
                 let setting = settings[place].key().to_owned();
                 (setting, ScenarioError { origin, line: None, key, message })
             });
-            (i, scenario)
-        })
+            made.insert(number, scenario);
+        }
+        made.into_iter()
     }
+}
+
+/// A key that was set, after those before it.
+struct Step {
+    setting: Setting,
+    /// What it made.
+    scenario: Scenario,
+    /// The place that its key means.
+    means: set::Place,
 }
 
 /// The names of files in what a variant sets: the keys that name files are `file` and `mahimahi`.

@@ -57,7 +57,7 @@ fn a_session_on_one_path_dies_with_it() {
 
 #[test]
 fn a_session_says_over_how_many_paths_it_goes_when_it_is_not_one() {
-    let text = |scenario: &Scenario| toml::to_string(scenario).unwrap();
+    let text = Scenario::to_toml;
     assert!(text(&over(&[])).contains("paths = 2"));
     assert!(!text(&over(&["teleop.paths=1"])).contains("paths ="));
     for (settings, key) in [

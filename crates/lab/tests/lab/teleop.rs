@@ -183,7 +183,7 @@ fn a_seed_gives_the_same_session_and_another_seed_another() {
         let scenario = over(transport, reliable, &[]);
         let json = |seed| {
             let result = run(&scenario, Seed::new(seed), &mut |_| ()).unwrap();
-            serde_json::to_string(&result).unwrap()
+            result.to_json().unwrap()
         };
         assert!(json(3) == json(3), "{transport}");
         assert!(json(3) != json(4), "{transport}");

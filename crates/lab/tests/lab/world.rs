@@ -46,12 +46,8 @@ pub(crate) fn done(what: &str, scenario: &Scenario) -> RunResult {
     for medium in &result.media {
         check_medium(what, medium);
     }
-    let json = serde_json::to_string(&result).unwrap();
-    assert_eq!(
-        serde_json::from_str::<RunResult>(&json).unwrap_or_else(|e| panic!("{what}: {e}")),
-        result,
-        "{what}"
-    );
+    let json = result.to_json().unwrap();
+    assert_eq!(RunResult::from_json(&json).unwrap_or_else(|e| panic!("{what}: {e}")), result, "{what}");
     result
 }
 

@@ -285,5 +285,4 @@ impl Waiting {
 }
 
 #[cfg(test)]
-#[path = "waiting_tests.rs"]
 mod tests;
