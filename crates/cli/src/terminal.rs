@@ -121,7 +121,7 @@ mod tests {
     fn fills_its_terminal_and_ends_as_it_is_told() {
         let Ok(task) = std::env::var(TASK) else { return };
         crate::last_stop::end_on_panic();
-        let _signals = crate::host::OnSignal::new(|| {}).unwrap();
+        let _signals = crate::host::OnSignal::new(|| eprintln!("asked to end")).unwrap();
         let mut filled = Filled::take(true).unwrap();
         filled.draw(|frame| frame.render_widget("view", frame.area())).unwrap();
         match &*task {
@@ -135,14 +135,14 @@ mod tests {
 
     /// Runs a task on a terminal of its own, sends it signals once it has drawn, and says whether the terminal is as it was.
     const TERMINAL: &str = r#"
-import os, pty, select, signal, subprocess, sys, termios, time
+import os, pty, select, signal, subprocess, sys, termios
 task, *command = sys.argv[1:]
 ours, theirs = pty.openpty()
 termios.tcsetwinsize(theirs, (24, 80))
 before = termios.tcgetattr(theirs)
 # Under nohup(1) all would pass it by.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
-it = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=subprocess.DEVNULL)
+it = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=subprocess.PIPE)
 seen = b""
 def read_until(what):
     global seen
@@ -152,12 +152,11 @@ def read_until(what):
 read_until(b"view")
 if task.startswith("SIG"):
     assert termios.tcgetattr(theirs) != before
-    # The second one ends it; two that come before the first is seen are one.
-    for _ in range(300):
-        it.send_signal(getattr(signal, task))
-        time.sleep(0.1)
-        if it.poll() is not None:
-            break
+    it.send_signal(getattr(signal, task))
+    # Two that come before the first is seen would be one.
+    while b"asked" not in it.stderr.readline():
+        pass
+    it.send_signal(getattr(signal, task))
 read_until(b"\x1b[?25h")
 it.wait(30)
 assert seen.rfind(b"\x1b[?1049l") > seen.find(b"\x1b[?1049h") >= 0, seen

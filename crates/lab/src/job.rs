@@ -279,7 +279,7 @@ pub fn run_json(result: &RunResult) -> Result<Vec<u8>, RunError> {
 /// What `campaign.json` holds of a campaign.
 ///
 /// # Errors
-/// When a number is none that JSON has.
+/// Never in practice: a result is plain data.
 pub fn campaign_json(result: &CampaignResult) -> Result<Vec<u8>, RunError> {
     result.to_json().map_err(RunError::output)
 }

@@ -41,10 +41,10 @@ pub use video::{Opinion, VideoResult};
 macro_rules! in_files {
     ($($result:ident),+) => {
         $(impl $result {
-            /// The content of its file: JSON, whose last line ends.
+            /// The content of its file: JSON, whose last line ends. What is no number is `null`.
             ///
             /// # Errors
-            /// When a number is none that JSON has.
+            /// Never in practice: a result is plain data.
             pub fn to_json(&self) -> serde_json::Result<Vec<u8>> {
                 let mut bytes = serde_json::to_vec_pretty(self)?;
                 bytes.push(b'\n');

@@ -16,7 +16,6 @@ mod teleop;
 mod validate;
 mod wanted;
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::File;
 use std::io::{ErrorKind, Read};
@@ -115,14 +114,11 @@ impl Scenario {
             error(Some(line), "this is not UTF-8 text".to_owned())
         })?;
         let mut scenario = Self::parse(&origin, text)?;
-        scenario.each_variant().try_for_each(|(i, expanded)| match expanded {
-            Ok(_) => Ok(()),
-            Err((setting, fault)) => Err(ScenarioError {
-                line: place::line_of_key(text, &scenario.place_of_setting(i, &setting)),
-                message: format!("{}: {}", fault.origin, fault.message),
-                origin: origin.clone(),
-                key: fault.key,
-            }),
+        scenario.each_variant(|_, _| ()).map_err(|(i, setting, fault)| ScenarioError {
+            line: place::line_of_key(text, &scenario.place_of_setting(i, &setting)),
+            message: format!("{}: {}", fault.origin, fault.message),
+            origin: origin.clone(),
+            key: fault.key,
         })?;
         let folder = path.parent().unwrap_or(Path::new(""));
         let found = |name: &mut String| *name = tidy(&folder.join(&*name));
@@ -248,15 +244,16 @@ impl Scenario {
                 Variant { name: String::new(), set: Default::default(), reported: Default::default() };
             return Ok(vec![(itself, self.clone())]);
         }
-        let told = |(i, scenario): (usize, Result<_, (_, _)>)| match scenario {
-            Ok(scenario) => Ok((variants[i].clone(), scenario)),
-            Err((_, error)) => Err(error),
-        };
-        self.each_variant().map(told).collect()
+        let mut made: Vec<Option<Self>> = vec![None; variants.len()];
+        self.each_variant(|number, scenario| made[number] = Some(scenario)).map_err(|(.., error)| error)?;
+        Ok(variants.into_iter().zip(made.into_iter().flatten()).collect())
     }
 
-    /// Each variant's number, and the scenario that it makes, or the key whose setting is wrong.
-    fn each_variant(&self) -> impl Iterator<Item = (usize, Result<Self, (String, ScenarioError)>)> {
+    /// Gives each variant's number and the scenario that it makes, in any order.
+    ///
+    /// # Errors
+    /// Of the first variant that cannot be made: its number, and the key whose setting is wrong.
+    fn each_variant(&self, mut take: impl FnMut(usize, Self)) -> Result<(), (usize, String, ScenarioError)> {
         let base = Self { variants: Vec::new(), axes: Vec::new(), ..self.clone() };
         let variants = self.all_variants();
         let settings = |variant: &Variant| -> Vec<Setting> {
@@ -264,26 +261,31 @@ impl Scenario {
         };
         // Those that begin alike one after the other: what they begin with is set once.
         let mut order: Vec<usize> = (0..variants.len()).collect();
-        order.sort_by_cached_key(|&variant| {
-            settings(&variants[variant]).iter().map(Setting::to_string).collect::<Vec<_>>()
+        order.sort_by_cached_key(|&number| {
+            settings(&variants[number]).iter().map(Setting::to_string).collect::<Vec<_>>()
         });
-        let (mut steps, mut made) = (Vec::new(), BTreeMap::new());
+        let (mut steps, mut wrong): (_, Option<(usize, _, _)>) = (Vec::new(), None);
         for number in order {
+            if wrong.as_ref().is_some_and(|(first, ..)| *first < number) {
+                continue;
+            }
             let variant = &variants[number];
             let settings = settings(variant);
-            let scenario = base.setting_each_once(&settings, &mut steps).map_err(|(place, fault)| {
-                let key = format!("variant \"{}\"", variant.name);
-                let origin = fault.origin.replace("--set ", "");
-                let message = match fault.key.as_str() {
-                    "" => fault.message,
-                    key => format!("{key}: {}", fault.message),
-                };
-                let setting = settings[place].key().to_owned();
-                (setting, ScenarioError { origin, line: None, key, message })
-            });
-            made.insert(number, scenario);
+            match base.setting_each_once(&settings, &mut steps) {
+                Ok(scenario) => take(number, scenario),
+                Err((place, fault)) => {
+                    let key = format!("variant \"{}\"", variant.name);
+                    let origin = fault.origin.replace("--set ", "");
+                    let message = match fault.key.as_str() {
+                        "" => fault.message,
+                        key => format!("{key}: {}", fault.message),
+                    };
+                    let setting = settings[place].key().to_owned();
+                    wrong = Some((number, setting, ScenarioError { origin, line: None, key, message }));
+                }
+            }
         }
-        made.into_iter()
+        wrong.map_or(Ok(()), Err)
     }
 }
 

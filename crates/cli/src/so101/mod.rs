@@ -41,6 +41,13 @@ const AGAIN: Duration = Duration::from_millis(500);
 const FIRST: Duration = Duration::from_secs(1);
 const AT_ONCE: Duration = Duration::from_millis(20);
 
+/// Until a bus that another program has is tried again, at the start.
+const TAKEN: std::time::Duration = std::time::Duration::from_millis(20);
+
+fn is_taken(error: &std::io::Error) -> bool {
+    error.kind() == std::io::ErrorKind::ResourceBusy
+}
+
 /// Where the joints are, how fast they move, and how hard.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Present {
@@ -57,7 +64,14 @@ pub(crate) fn run(path: &Path) -> Result<(), String> {
     let socket = DeviceSocket::of_process().map_err(|error| error.to_string())?;
     let at = |error: std::io::Error| format!("{}: {error}", path.display());
     let said = |wrong: String| format!("{}: {wrong}", path.display());
-    let mut bus = Bus::open(path).map_err(at)?;
+    // Of a robot that was killed it may be open for a moment longer.
+    let until = after(FIRST);
+    let mut bus = loop {
+        match Bus::open(path) {
+            Err(error) if is_taken(&error) && Clock::since_boot() < until => std::thread::park_timeout(TAKEN),
+            opened => break opened.map_err(at)?,
+        }
+    };
     bus.all(after(FIRST)).map_err(at)?.map_err(said)?;
     let (role, channels) = hello(&socket)?;
     let info = DeviceInfo {
@@ -326,8 +340,15 @@ impl Arm {
             if !self.obey_until(socket, after(AGAIN))? {
                 return Ok(false);
             }
-            let Ok(bus) = Bus::open(path) else { continue };
-            self.bus = bus;
+            match Bus::open(path) {
+                Ok(bus) => self.bus = bus,
+                Err(error) => {
+                    if is_taken(&error) {
+                        self.find(Some(format!("bus: {error}")));
+                    }
+                    continue;
+                }
+            }
             if self.prepare(after(AT_ONCE)).is_ok_and(|prepared| prepared.is_ok()) {
                 self.find(None);
                 return Ok(true);

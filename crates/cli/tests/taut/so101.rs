@@ -379,8 +379,9 @@ fn a_leader_that_is_pulled_out_says_so() {
     let mut operator = Running::start(site.world.command(&input));
     follower.until(|servos| servos.iter().all(|servo| (servo.position - 2_300.0).abs() < 2.0));
     leader.shared.unplugged.store(true, Ordering::Relaxed);
-    let stopped = site.robot.find(|line| line["event"] == "stopped" && line["why"] == "watchdog");
-    assert!(stopped.is_some(), "{}", site.robot.last);
+    // Before that a busy machine may have held up the follower's own bus.
+    let stopped = site.robot.find(|line| line["event"] == "stopped" && line["why"] != "device");
+    assert_eq!(stopped.unwrap()["why"], "watchdog");
     signal(operator.pid(), "-TERM");
     let mut err = String::new();
     operator.child.stderr.take().unwrap().read_to_string(&mut err).unwrap();

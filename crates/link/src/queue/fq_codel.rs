@@ -6,12 +6,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use taut_core::{Backlog, Bytes, DropCause, Duration, LinkEvent, Packet, PacketMeta, Queue, Time};
 
-use super::codel::CodelConfig;
 use super::codel::control::{Control, Dequeue, Parameters, Totals};
+use super::codel::{CodelConfig, DEFAULT_MTU};
 use super::fifo::StampedFifo;
 use super::flow::{flow_hash, memory_of};
 
-/// How [`FqCodel`] behaves, in the words of `tc`. As Linux 6.1 comes: `limit 10240p flows 1024 quantum 1514 target 5ms interval 100ms
+/// A queue for each flow, served in turn, flows that send little first; each under CoDel.
+///
+/// As Linux 6.1 comes: `limit 10240p flows 1024 quantum 1514 target 5ms interval 100ms
 /// memory_limit 32Mb ecn drop_batch 64`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -40,25 +42,21 @@ pub struct FqCodelConfig {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub ce_threshold: Option<Duration>,
-    /// Nothing is dropped while no more than this waits in all queues, the largest packet of an Ethernet device.
-    #[serde(skip)]
-    pub mtu: Bytes,
 }
 
 impl Default for FqCodelConfig {
     fn default() -> Self {
-        let CodelConfig { target, interval, ce_threshold, mtu, .. } = CodelConfig::default();
+        let CodelConfig { target, interval, ce_threshold, .. } = CodelConfig::default();
         Self {
             target,
             interval,
             limit: 10_240,
             flows: 1_024,
-            quantum: mtu,
+            quantum: DEFAULT_MTU,
             memory: Bytes::new(32 << 20),
             drop_batch: 64,
             ecn: true,
             ce_threshold,
-            mtu,
         }
     }
 }
@@ -125,10 +123,13 @@ pub struct FqCodelStats {
 impl FqCodel {
     /// Empty. `perturbation` is mixed into the hash of flows.
     pub fn new(config: FqCodelConfig, perturbation: u64) -> Self {
-        let FqCodelConfig { target, interval, limit, ecn, ce_threshold, mtu, .. } = config;
+        let quantum = Bytes::new(config.quantum.get().clamp(1, u32::MAX.into()));
+        let (flows, drop_batch) = (config.flows.max(1), config.drop_batch.max(1));
+        let config = FqCodelConfig { quantum, flows, drop_batch, ..config };
+        let FqCodelConfig { target, interval, limit, ecn, ce_threshold, .. } = config;
         Self {
             flows: Vec::new(),
-            parameters: Parameters::of(&CodelConfig { target, interval, limit, ecn, ce_threshold, mtu }),
+            parameters: Parameters::of(&CodelConfig { target, interval, limit, ecn, ce_threshold }),
             config,
             perturbation,
             new: VecDeque::new(),
@@ -138,6 +139,12 @@ impl FqCodel {
             totals: Totals::default(),
             stats: FqCodelStats::default(),
         }
+    }
+
+    /// The largest packet is so long: nothing is dropped while no more than this, in all queues, waits. Default: 1514 B, as on an Ethernet device.
+    pub fn mtu(mut self, mtu: Bytes) -> Self {
+        self.parameters.mtu = mtu.get();
+        self
     }
 
     /// What happened until now.
@@ -203,7 +210,7 @@ impl FqCodel {
 impl Queue for FqCodel {
     fn enqueue(&mut self, now: Time, packet: Packet, events: &mut Vec<LinkEvent>) {
         if self.flows.is_empty() {
-            self.flows = vec![Flow::default(); self.config.flows.max(1).into()];
+            self.flows = vec![Flow::default(); self.config.flows.into()];
         }
         let hash = u64::from(flow_hash(&packet.meta, self.perturbation));
         let index = (hash * self.flows.len() as u64) >> 32;
@@ -232,7 +239,7 @@ impl Queue for FqCodel {
             let index = *list.front()?;
             let flow = &mut self.flows[usize::from(index)];
             if flow.deficit <= 0 {
-                flow.deficit += self.config.quantum.get().clamp(1, u32::MAX.into()) as i64;
+                flow.deficit += self.config.quantum.get() as i64;
                 list.pop_front();
                 self.old.push_back(index);
                 continue;

@@ -8,7 +8,9 @@ use taut_core::{Backlog, Bytes, DropCause, Duration, LinkEvent, Packet, PacketMe
 use super::codel::DEFAULT_MTU;
 use super::fifo::{StampedFifo, mark};
 
-/// How [`Pie`] behaves, in the words of `tc`. As Linux 6.1 comes: `limit 1000p target 15ms tupdate 15ms alpha 2 beta 20 noecn nobytemode`.
+/// Drops at the tail with a probability that follows the delay and its change.
+///
+/// As Linux 6.1 comes: `limit 1000p target 15ms tupdate 15ms alpha 2 beta 20 noecn nobytemode`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct PieConfig {
@@ -28,9 +30,6 @@ pub struct PieConfig {
     pub ecn: bool,
     /// Small packets are dropped less often, in proportion to their size.
     pub bytemode: bool,
-    /// Nothing is dropped while less than twice this waits, the largest packet of an Ethernet device.
-    #[serde(skip)]
-    pub mtu: Bytes,
 }
 
 impl Default for PieConfig {
@@ -44,7 +43,6 @@ impl Default for PieConfig {
             beta: 20,
             ecn: false,
             bytemode: false,
-            mtu: DEFAULT_MTU,
         }
     }
 }
@@ -63,6 +61,7 @@ pub struct Pie {
     config: PieConfig,
     /// In units of 64 ns, as Linux's packet scheduler counts.
     target: u64,
+    mtu: u64,
     fifo: StampedFifo,
     rng: Rng,
     next_update: Time,
@@ -112,8 +111,11 @@ const MAX_BURST: u64 = ticks(Duration::from_millis(150));
 impl Pie {
     /// Empty. `rng` draws the packets that are dropped.
     pub fn new(config: PieConfig, rng: Rng) -> Self {
+        let tupdate = config.tupdate.max(Duration::from_millis(1));
+        let config = PieConfig { tupdate, alpha: config.alpha.min(32), beta: config.beta.min(32), ..config };
         Self {
             target: ticks(config.target),
+            mtu: DEFAULT_MTU.get(),
             config,
             fifo: StampedFifo::default(),
             rng,
@@ -128,6 +130,12 @@ impl Pie {
         }
     }
 
+    /// The largest packet is so long: nothing is dropped while less than twice this waits. Default: 1514 B, as on an Ethernet device.
+    pub fn mtu(mut self, mtu: Bytes) -> Self {
+        self.mtu = mtu.get().max(1);
+        self
+    }
+
     /// What happened until now.
     pub fn stats(&self) -> PieStats {
         PieStats {
@@ -140,11 +148,11 @@ impl Pie {
     /// Section 4.1, with the derandomisation of section 5.4.
     fn drops_early(&mut self, size: u64) -> bool {
         let calm = self.delay < self.target / 2 && self.probability < MAX_PROBABILITY / 5;
-        if self.burst_allowance > 0 || calm || self.fifo.backlog().bytes.get() < 2 * self.config.mtu.get() {
+        if self.burst_allowance > 0 || calm || self.fifo.backlog().bytes.get() < 2 * self.mtu {
             return false;
         }
-        let probability = if self.config.bytemode && size <= self.config.mtu.get() {
-            size * (self.probability / self.config.mtu.get())
+        let probability = if self.config.bytemode && size <= self.mtu {
+            size * (self.probability / self.mtu)
         } else {
             self.probability
         };

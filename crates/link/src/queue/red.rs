@@ -12,7 +12,9 @@ use taut_core::{
 
 use super::fifo::{StampedFifo, mark};
 
-/// How [`Red`] behaves, in the words of `tc`. Unless set, it follows from the limit as `tc` makes it: `limit 400000 avpkt 1000 probability
+/// Drops at the tail with a probability that grows with the average length of the queue.
+///
+/// Unless set, all follows from the limit as `tc` makes it: `limit 400000 avpkt 1000 probability
 /// 0.02 bandwidth 10mbit`, and from these `min 33333 max 100000 burst 55`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -77,7 +79,7 @@ impl RedConfig {
     /// (section 6 of the first paper).
     fn log_weight(&self) -> u32 {
         let (min, max) = self.thresholds();
-        let packet = self.avpkt.get().clamp(1, 100_000_000);
+        let packet = self.avpkt.get();
         let burst = self.burst.unwrap_or((2 * min + max) / (3 * packet));
         let beyond = burst as f64 + 1.0 - min as f64 / packet as f64;
         let fits = |log: &u32| {
@@ -142,6 +144,8 @@ const ADAPTATION: Duration = Duration::from_millis(500);
 impl Red {
     /// Empty. `rng` draws the packets that are dropped.
     pub fn new(config: RedConfig, rng: Rng) -> Self {
+        let avpkt = Bytes::new(config.avpkt.get().clamp(1, 100_000_000));
+        let config = RedConfig { avpkt, ..config };
         let (min, max) = config.thresholds();
         Self {
             config,
@@ -295,7 +299,8 @@ mod tests {
     fn packets_of_any_size_make_a_weight() {
         for size in [0, 1, 100_000_000, u64::MAX / 2, u64::MAX] {
             let config = RedConfig { avpkt: Bytes::new(size), ..RedConfig::default() };
-            assert!((1..=31).contains(&config.log_weight()), "{size}");
+            let red = Red::new(config, taut_core::Seed::new(1).stream("red"));
+            assert!((1..=31).contains(&red.log_weight), "{size}");
         }
     }
 

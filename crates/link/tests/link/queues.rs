@@ -28,8 +28,8 @@ fn simple() -> impl Strategy<Value = Discipline> {
         (1..20u64).prop_map(|limit| DropTail::default().limit_packets(limit).into()),
         (micros(1..500), micros(1..5_000), 1..30u64, any::<bool>()).prop_map(
             |(target, interval, limit, ecn)| {
-                let (ce_threshold, mtu) = (None, SHORT);
-                Codel::new(CodelConfig { target, interval, limit, ecn, ce_threshold, mtu }).into()
+                let ce_threshold = None;
+                Codel::new(CodelConfig { target, interval, limit, ecn, ce_threshold }).mtu(SHORT).into()
             }
         ),
         (micros(1..500), micros(1..5_000), 1..30u64, 1..8u16, 1..4_000u64, 1_000..40_000u64).prop_map(
@@ -44,14 +44,14 @@ fn simple() -> impl Strategy<Value = Discipline> {
                     memory,
                     ..FqCodelConfig::default()
                 };
-                FqCodel::new(FqCodelConfig { drop_batch: 3, mtu: SHORT, ..config }, 7).into()
+                FqCodel::new(FqCodelConfig { drop_batch: 3, ..config }, 7).mtu(SHORT).into()
             }
         ),
         (micros(1..5_000), micros(1_000..20_000), 1..30u64, any::<bool>(), any::<u64>()).prop_map(
             |(target, tupdate, limit, ecn, seed)| {
-                let (alpha, beta, bytemode, mtu) = (32, 32, false, SHORT);
-                Pie::new(PieConfig { target, tupdate, limit, alpha, beta, ecn, bytemode, mtu }, rng(seed))
-                    .into()
+                let (alpha, beta, bytemode) = (32, 32, false);
+                let config = PieConfig { target, tupdate, limit, alpha, beta, ecn, bytemode };
+                Pie::new(config, rng(seed)).mtu(SHORT).into()
             }
         ),
         (1_000..20_000u64, any::<bool>(), any::<bool>(), any::<u64>()).prop_map(

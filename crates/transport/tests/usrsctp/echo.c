@@ -1,4 +1,4 @@
-/* The peer of sctp_usrsctp.rs: takes one association over UDP and echoes each message on its stream, ordered or not as
+/* The peer of main.rs: takes one association over UDP and echoes each message on its stream, ordered or not as
  * it came. Arguments: our UDP port, the peer's. */
 
 #include <arpa/inet.h>

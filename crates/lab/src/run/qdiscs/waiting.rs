@@ -58,7 +58,7 @@ fn fifo(queue: &QueueSpec, key: &str) -> Result<String, RunError> {
 }
 
 fn codel_words(spec: &CodelConfig) -> String {
-    let CodelConfig { target, interval, limit, ecn, ce_threshold, .. } = *spec;
+    let CodelConfig { target, interval, limit, ecn, ce_threshold } = *spec;
     let mark = if ecn { "ecn" } else { "noecn" };
     let threshold = ce_threshold.map(|at| format!(" ce_threshold {}", micros(at))).unwrap_or_default();
     format!("codel limit {limit} target {} interval {} {mark}{threshold}", micros(target), micros(interval))

@@ -10,7 +10,9 @@ use super::hash::Isolation;
 use super::rate::Framing;
 use crate::queue::codel::DEFAULT_MTU;
 
-/// How [`Cake`](super::Cake) behaves, in the words of `tc`. As Linux 6.1 comes: `unlimited diffserv3 triple-isolate no-ack-filter rtt 100ms
+/// A shaper, classes, fair flows and short queues in one.
+///
+/// As Linux 6.1 comes: `unlimited diffserv3 triple-isolate no-ack-filter rtt 100ms
 /// raw overhead 0`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -43,9 +45,6 @@ pub struct CakeConfig {
     pub ack_filter: AckFilter,
     /// Charges what it drops to the shaper as well, for the receiving end of a slow link, which those packets have already passed.
     pub ingress: bool,
-    /// The largest packet, of an Ethernet device.
-    #[serde(skip)]
-    pub mtu: Bytes,
 }
 
 impl Default for CakeConfig {
@@ -61,7 +60,6 @@ impl Default for CakeConfig {
             memory: None,
             ack_filter: AckFilter::default(),
             ingress: false,
-            mtu: DEFAULT_MTU,
         }
     }
 }
@@ -80,7 +78,7 @@ impl CakeConfig {
     /// `sch->limit` packets of the largest size, in the worst case.
     pub(super) fn memory_limit(&self) -> u64 {
         const MOST_PACKETS: u64 = 10_240;
-        let ceiling = MOST_PACKETS * self.mtu.get();
+        let ceiling = MOST_PACKETS * DEFAULT_MTU.get();
         let wanted = match (self.memory, self.bandwidth) {
             (Some(limit), _) => return limit.get(),
             (None, Some(bandwidth)) => {

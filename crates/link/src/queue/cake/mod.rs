@@ -23,6 +23,7 @@ use rate::Shaper;
 use taut_core::{Backlog, Bytes, Deadline, DropCause, LinkEvent, Packet, PacketMeta, Queue, Rng, Time};
 use tin::Tin;
 
+use super::codel::DEFAULT_MTU;
 use super::flow::memory_of;
 
 /// A shaper, classes, fair flows and short queues in one.
@@ -56,7 +57,7 @@ impl Cake {
     pub fn new(config: CakeConfig, mut rng: Rng) -> Self {
         let bytes_per_s = config.bandwidth.map_or(0, |bandwidth| bandwidth.as_bps() / 8);
         let shaped = config.bandwidth.is_some();
-        let tin = |share| Tin::new(share, shaped, config.target(), config.rtt, config.mtu.get());
+        let tin = |share| Tin::new(share, shaped, config.target(), config.rtt, DEFAULT_MTU.get());
         Self {
             shaper: config.bandwidth.map(Shaper::new),
             tins: config.tins.shares(bytes_per_s).into_iter().map(tin).collect(),

@@ -26,7 +26,7 @@ impl Parameters {
         Self {
             target: ticks(config.target.as_nanos()),
             interval: ticks(config.interval.as_nanos()),
-            mtu: config.mtu.get(),
+            mtu: super::DEFAULT_MTU.get(),
             ecn: config.ecn,
             ce_threshold: config.ce_threshold.map(|threshold| ticks(threshold.as_nanos())),
         }

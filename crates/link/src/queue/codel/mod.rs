@@ -12,7 +12,9 @@ use super::fifo::StampedFifo;
 /// An Ethernet frame with 1500 bytes inside: below that much, Linux's CoDel takes a queue for empty.
 pub(in crate::queue) const DEFAULT_MTU: Bytes = Bytes::new(1_514);
 
-/// How [`Codel`] behaves, in the words of `tc`. As Linux 6.1 comes: `target 5ms interval 100ms limit 1000 noecn`.
+/// Controlled delay: drops from the head while the time in the queue stays above a target, ever more often.
+///
+/// As Linux 6.1 comes: `target 5ms interval 100ms limit 1000 noecn`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct CodelConfig {
@@ -30,9 +32,6 @@ pub struct CodelConfig {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub ce_threshold: Option<Duration>,
-    /// Nothing is dropped while no more than this waits, the largest packet of an Ethernet device.
-    #[serde(skip)]
-    pub mtu: Bytes,
 }
 
 impl Default for CodelConfig {
@@ -43,7 +42,6 @@ impl Default for CodelConfig {
             limit: 1_000,
             ecn: false,
             ce_threshold: None,
-            mtu: DEFAULT_MTU,
         }
     }
 }
@@ -104,6 +102,12 @@ impl Codel {
             totals: Totals::default(),
             drop_overlimit: 0,
         }
+    }
+
+    /// The largest packet is so long: nothing is dropped while no more than this waits. Default: 1514 B, as on an Ethernet device.
+    pub fn mtu(mut self, mtu: Bytes) -> Self {
+        self.parameters.mtu = mtu.get();
+        self
     }
 
     /// What happened until now.
