@@ -140,9 +140,8 @@ task, *command = sys.argv[1:]
 ours, theirs = pty.openpty()
 termios.tcsetwinsize(theirs, (24, 80))
 before = termios.tcgetattr(theirs)
-# Under nohup(1) all would pass it by.
-signal.signal(signal.SIGHUP, signal.SIG_DFL)
-it = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=subprocess.PIPE)
+# Under nohup(1) it would ignore SIGHUP.
+it = subprocess.Popen(["env", "--default-signal", *command], stdin=theirs, stdout=theirs, stderr=subprocess.PIPE)
 seen = b""
 def read_until(what):
     global seen

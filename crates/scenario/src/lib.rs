@@ -114,11 +114,13 @@ impl Scenario {
             error(Some(line), "this is not UTF-8 text".to_owned())
         })?;
         let mut scenario = Self::parse(&origin, text)?;
-        scenario.each_variant(|_, _| ()).map_err(|(i, setting, fault)| ScenarioError {
-            line: place::line_of_key(text, &scenario.place_of_setting(i, &setting)),
-            message: format!("{}: {}", fault.origin, fault.message),
-            origin: origin.clone(),
-            key: fault.key,
+        scenario.each_variant(&scenario.all_variants(), |_, _| ()).map_err(|(i, setting, fault)| {
+            ScenarioError {
+                line: place::line_of_key(text, &scenario.place_of_setting(i, &setting)),
+                message: format!("{}: {}", fault.origin, fault.message),
+                origin: origin.clone(),
+                key: fault.key,
+            }
         })?;
         let folder = path.parent().unwrap_or(Path::new(""));
         let found = |name: &mut String| *name = tidy(&folder.join(&*name));
@@ -245,33 +247,37 @@ impl Scenario {
             return Ok(vec![(itself, self.clone())]);
         }
         let mut made: Vec<Option<Self>> = vec![None; variants.len()];
-        self.each_variant(|number, scenario| made[number] = Some(scenario)).map_err(|(.., error)| error)?;
+        self.each_variant(&variants, |number, scenario| made[number] = Some(scenario))
+            .map_err(|(.., error)| error)?;
         Ok(variants.into_iter().zip(made.into_iter().flatten()).collect())
     }
 
-    /// Gives each variant's number and the scenario that it makes, in any order.
+    /// Gives each of [`all_variants`](Self::all_variants)' number and the scenario that it makes, in any order.
     ///
     /// # Errors
     /// Of the first variant that cannot be made: its number, and the key whose setting is wrong.
-    fn each_variant(&self, mut take: impl FnMut(usize, Self)) -> Result<(), (usize, String, ScenarioError)> {
+    fn each_variant(
+        &self,
+        variants: &[Variant],
+        mut take: impl FnMut(usize, Self),
+    ) -> Result<(), (usize, String, ScenarioError)> {
         let base = Self { variants: Vec::new(), axes: Vec::new(), ..self.clone() };
-        let variants = self.all_variants();
-        let settings = |variant: &Variant| -> Vec<Setting> {
-            variant.set.iter().map(|(key, value)| Setting::new(key, value.clone())).collect()
-        };
+        let settings: Vec<Vec<Setting>> = variants
+            .iter()
+            .map(|variant| variant.set.iter().map(|(key, value)| Setting::new(key, value.clone())).collect())
+            .collect();
         // Those that begin alike one after the other: what they begin with is set once.
         let mut order: Vec<usize> = (0..variants.len()).collect();
         order.sort_by_cached_key(|&number| {
-            settings(&variants[number]).iter().map(Setting::to_string).collect::<Vec<_>>()
+            settings[number].iter().map(Setting::to_string).collect::<Vec<_>>()
         });
         let (mut steps, mut wrong): (_, Option<(usize, _, _)>) = (Vec::new(), None);
         for number in order {
             if wrong.as_ref().is_some_and(|(first, ..)| *first < number) {
                 continue;
             }
-            let variant = &variants[number];
-            let settings = settings(variant);
-            match base.setting_each_once(&settings, &mut steps) {
+            let (variant, settings) = (&variants[number], &settings[number]);
+            match base.setting_each_once(settings, &mut steps) {
                 Ok(scenario) => take(number, scenario),
                 Err((place, fault)) => {
                     let key = format!("variant \"{}\"", variant.name);

@@ -15,14 +15,12 @@ use crate::world::{World, ended};
 /// Drives the demonstration by the keys of a terminal of its own, whose signals reach all of it, until the robot moves; then ends it from
 /// there. Prints what was on the terminal.
 const CONTROLS: &str = r#"
-import os, pty, select, signal, sys, time
+import os, pty, select, sys, time
 key, *command = sys.argv[1:]
 pid, ours = pty.fork()
 if pid == 0:
-    # Behind the & of a script all would ignore the first two.
-    for number in signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP:
-        signal.signal(number, signal.SIG_DFL)
-    os.execv(command[0], command)
+    # Behind the & of a script it would ignore two of the keys.
+    os.execvp("env", ["env", "--default-signal", *command])
 seen, end = b"", time.monotonic() + 40
 def read():
     global seen

@@ -38,7 +38,7 @@ fn absent(scenario: &Scenario) -> Option<String> {
 
 #[test]
 fn every_scenario_parses_expands_and_runs_with_closed_books() {
-    run_with_closed_books(6);
+    run_with_closed_books(12);
 }
 
 #[test]

@@ -138,7 +138,7 @@ fn storm<T: Transport>(name: &str, stranger: Stranger, pair: impl Fn() -> [T; 2]
         let mut net = Net::new(pair(), MS * 10, 1);
         // Before a connection, what the client says is lost.
         net.ways.iter_mut().for_each(|way| way.cut = !open);
-        net.run_until(net::ms(20));
+        net.run_until(net::at_ms(20));
         if open {
             talk(&mut net, name);
         }

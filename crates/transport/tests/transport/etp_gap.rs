@@ -12,11 +12,7 @@ use taut_transport::tcp::{Tcp, TcpConfig};
 use taut_transport::udp::{Udp, UdpConfig};
 use taut_wire::etp::{Data, Packet};
 
-const MS: Duration = Duration::from_millis(1);
-
-fn at(ms: u64) -> Time {
-    Time::ZERO + MS * ms
-}
+use crate::net::{MS, at_ms as at};
 
 fn sample(tag: u64) -> Message {
     Message { data: vec![tag as u8; 10], tag, ..Message::default() }

@@ -8,7 +8,8 @@ use taut_core::{
 };
 use taut_transport::etp::{Adaptive, Etp, EtpConfig, MOTION_GAP};
 
-const MS: Duration = Duration::from_millis(1);
+use crate::net::MS;
+
 /// IPv4 and UDP.
 const HEADERS: u64 = 28;
 

@@ -6,8 +6,12 @@ use taut_core::{Datagram, Duration, Ecn, Event, PathId, Probability, Rng, Seed, 
 
 pub(crate) const MS: Duration = Duration::from_millis(1);
 
-pub(crate) fn ms(ms: u64) -> Time {
-    Time::ZERO + MS * ms
+pub(crate) fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+pub(crate) fn at_ms(millis: u64) -> Time {
+    Time::ZERO + ms(millis)
 }
 
 /// One direction.

@@ -17,7 +17,7 @@ use taut_transport::stack::{
 use taut_transport::tcp::TcpConfig;
 use taut_transport::udp::UdpConfig;
 
-const MS: Duration = Duration::from_millis(1);
+use crate::net::MS;
 
 struct Seeded(Side);
 

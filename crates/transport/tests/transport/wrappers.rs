@@ -16,7 +16,7 @@ use taut_transport::mtip::{Mtip, MtipConfig};
 use taut_transport::security::{Sealed, SecurityConfig};
 use taut_transport::tcp::{Tcp, TcpConfig};
 
-const MS: Duration = Duration::from_millis(1);
+use crate::net::MS;
 
 /// Remembers which of its methods were called.
 #[derive(Clone, Default)]

@@ -11,19 +11,13 @@ use taut_core::{
 use taut_transport::dccp::{Ccid, Dccp, DccpConfig};
 use taut_wire::dccp::{Packet, Repr, View};
 
+pub(crate) use crate::net::{at_ms, ms};
+
 /// Bytes of the headers around a packet over UDP.
 const HEADERS: u64 = 28;
 
 pub(crate) const CLIENT: usize = 0;
 pub(crate) const SERVER: usize = 1;
-
-pub(crate) fn ms(millis: u64) -> Duration {
-    Duration::from_millis(millis)
-}
-
-pub(crate) fn at_ms(millis: u64) -> Time {
-    Time::ZERO + ms(millis)
-}
 
 /// A packet as it was sent.
 #[derive(Clone, Debug)]

@@ -12,11 +12,7 @@ use taut_core::{
 use taut_transport::mptcp::{Mptcp, MptcpConfig, Scheduler};
 use taut_transport::tcp::{Tcp, TcpConfig};
 
-const MS: Duration = Duration::from_millis(1);
-
-fn at_ms(ms: u64) -> Time {
-    Time::ZERO + MS * ms
-}
+use crate::net::{MS, at_ms};
 
 struct Way {
     delay: Duration,

@@ -11,16 +11,10 @@ use taut_wire::mtip::{Body, Repr};
 
 use crate::mtip::recording::Recording;
 
+pub(crate) use crate::net::{at_ms, ms};
+
 pub(crate) const CLIENT: usize = 0;
 pub(crate) const SERVER: usize = 1;
-
-pub(crate) fn ms(millis: u64) -> Duration {
-    Duration::from_millis(millis)
-}
-
-pub(crate) fn at_ms(millis: u64) -> Time {
-    Time::ZERO + ms(millis)
-}
 
 pub(crate) struct Way {
     pub(crate) delay: Duration,

@@ -12,18 +12,12 @@ use taut_transport::entropy::Entropy;
 use taut_transport::identity::{Identity, Trust};
 use taut_transport::quic::{Quic, QuicConfig};
 
+pub(crate) use crate::net::{at_ms, ms};
+
 pub(crate) const SERVER: usize = 0;
 pub(crate) const CLIENT: usize = 1;
 /// Paths of a client; the server sees those of the second client after those of the first.
 const PATHS: u8 = 16;
-
-pub(crate) fn ms(millis: u64) -> Duration {
-    Duration::from_millis(millis)
-}
-
-pub(crate) fn at_ms(millis: u64) -> Time {
-    Time::ZERO + ms(millis)
-}
 
 pub(crate) fn identity(name: &str) -> Identity {
     Identity::from_seed(Seed::new(7), name)

@@ -3,7 +3,7 @@
 use taut_core::{Bytes, Duration, Message, Priority, Reliability, SendError, StreamId};
 use taut_transport::sctp::{Sctp, SctpConfig};
 
-use crate::net::{MS, Net, ms};
+use crate::net::{MS, Net, at_ms};
 use crate::sctp::{command, connected, offer, pair, sample, stamped};
 
 /// How a session sends copies of a stop once it has sent a few.
@@ -34,7 +34,7 @@ struct Case {
 /// From the end of the outage, or the press if that was later, until the stop is there; and the network.
 fn late(case: &Case) -> (Duration, Net<Sctp>) {
     let mut net = pair(case.config, case.one_way, 1);
-    net.run_until(ms(3_000));
+    net.run_until(at_ms(3_000));
     let begins = net.now + MS * 1_000;
     let (ends, pressed) = (begins + case.outage, begins + case.pressed);
     let mut due = pressed;
@@ -160,7 +160,7 @@ fn a_stop_that_opens_the_window_skips_nothing_that_must_arrive() {
     for (outage, apart) in [(1_500, 100), (2_500, 7), (5_000, 300)] {
         for interleaving in [true, false] {
             let mut net = pair(SctpConfig::new().interleaving(interleaving), MS * 10, 1);
-            net.run_until(ms(1_000));
+            net.run_until(at_ms(1_000));
             let mut made = 0;
             for number in 0..outage + 2_000 {
                 let out = (500..500 + outage).contains(&number);
@@ -195,7 +195,7 @@ fn a_stop_that_opens_the_window_skips_nothing_that_must_arrive() {
 #[test]
 fn few_packets_leave_ahead_of_the_window_and_none_while_something_is_heard() {
     let mut net = pair(SctpConfig::new(), MS * 10, 1);
-    net.run_until(ms(1_000));
+    net.run_until(at_ms(1_000));
     for _ in 0..2_000 {
         let (state, message) = (sample(&net), stop(&net));
         offer(&mut net, 0, state).unwrap();

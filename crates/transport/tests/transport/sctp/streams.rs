@@ -3,15 +3,15 @@ use taut_core::{
 };
 use taut_transport::sctp::SctpConfig;
 
-use crate::net::{MS, ms, percentile};
+use crate::net::{MS, at_ms, percentile};
 use crate::sctp::{ages, command, connected, offer, pair, sample, stamped};
 
 #[test]
 fn it_connects_in_two_round_trips() {
     let mut net = pair(SctpConfig::new(), MS * 10, 1);
-    net.run_until(ms(1_000));
-    assert_eq!(net.connected_at(1), Some(ms(30)));
-    assert_eq!(net.connected_at(0), Some(ms(40)));
+    net.run_until(at_ms(1_000));
+    assert_eq!(net.connected_at(1), Some(at_ms(30)));
+    assert_eq!(net.connected_at(0), Some(at_ms(40)));
 }
 
 #[test]
@@ -20,11 +20,11 @@ fn a_lost_init_or_cookie_is_sent_again() {
         let mut net = pair(SctpConfig::new(), MS * 10, 1);
         let way = &mut net.ways[lost as usize % 2];
         way.cut = lost == 0;
-        net.run_until(ms(10 * lost) - MS);
+        net.run_until(at_ms(10 * lost) - MS);
         net.ways[lost as usize % 2].cut = true;
-        net.run_until(ms(10 * lost));
+        net.run_until(at_ms(10 * lost));
         net.ways[lost as usize % 2].cut = false;
-        net.run_until(ms(400));
+        net.run_until(at_ms(400));
         assert!(net.connected_at(0).is_some() && net.connected_at(1).is_some(), "{lost}");
     }
 }

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 use taut_core::{Duration, Event, PathId, Probability};
 use taut_transport::security::{Secured, SecurityConfig};
 
-use crate::net::{MS, ms};
+use crate::net::{MS, at_ms};
 use crate::secured::{heard, pair, say};
 
 #[derive(Clone, Debug)]
@@ -78,7 +78,7 @@ proptest! {
         say(&mut net, 0, &[&u32::MAX.to_be_bytes()[..], b"end"].concat());
         net.run_for(MS * 100);
         prop_assert!(heard(&net, 1).last().unwrap().ends_with(b"end"));
-        prop_assert!(net.now > ms(5_000));
+        prop_assert!(net.now > at_ms(5_000));
     }
 }
 

@@ -5,7 +5,7 @@ use taut_transport::entropy::Entropy;
 use taut_transport::security::{COOKIE_REPLY_BYTES, INITIATION_BYTES, Secured, SecurityConfig};
 use taut_transport::udp::Udp;
 
-use crate::net::{MS, Net, ms};
+use crate::net::{MS, Net, at_ms};
 use crate::secured::{heard, identity, last_from, operator_named, pair, robot, say, udp};
 
 /// Where an operator is, as the robot's driver tells.
@@ -70,7 +70,7 @@ fn from_nowhere(net: &mut Net<Secured<Udp>>, number: u64) {
 fn five_of_five_operators_get_in_at_400_forged_initiations_a_second() {
     let config = SecurityConfig::new();
     let mut robots = Some(robot(config));
-    let mut flood = Flood { number: 0, next: ms(0) };
+    let mut flood = Flood { number: 0, next: at_ms(0) };
     for life in 0..5_u64 {
         let (entropy, peer) = (Entropy::seeded(Seed::new(life), "operator"), identity("robot").fingerprint());
         let operator = Secured::initiator(config, &identity("operator"), peer, entropy, udp());
@@ -111,7 +111,7 @@ fn a_host_that_shows_where_it_is_makes_the_robot_compute_for_its_share_and_no_mo
     net.ends[1].set_origin(OPERATOR, origin(2, 1));
     let path = PathId(1);
     net.ends[1].set_origin(path, origin(1, 1));
-    let mut flood = Flood { number: 0, next: ms(0) };
+    let mut flood = Flood { number: 0, next: at_ms(0) };
     let answers = |net: &mut Net<Secured<Udp>>, number: u64| {
         let (mut stranger, mut buffer) = (stranger(number), Vec::new());
         stranger.handle_timeout(net.now);
@@ -128,9 +128,9 @@ fn a_host_that_shows_where_it_is_makes_the_robot_compute_for_its_share_and_no_mo
             assert_eq!(buffer.len(), INITIATION_BYTES);
         }
     };
-    flood.run_until(&mut net, ms(2_000), answers);
+    flood.run_until(&mut net, at_ms(2_000), answers);
     net.ways[0].cut = false;
-    flood.run_until(&mut net, ms(4_000), answers);
+    flood.run_until(&mut net, at_ms(4_000), answers);
     assert!(net.ends[0].is_open() && net.ends[1].is_open(), "{:?}", net.ends[1].stats());
     let stats = net.ends[1].stats();
     let looked = stats.unauthenticated - stats.limited;
@@ -140,17 +140,17 @@ fn a_host_that_shows_where_it_is_makes_the_robot_compute_for_its_share_and_no_mo
 #[test]
 fn a_cookie_counts_though_the_number_of_the_path_is_anothers_by_then() {
     let mut net = pair(SecurityConfig::new());
-    (0..40).for_each(|number| net.deliver(1, PathId(9), &forged(number, ms(0))));
+    (0..40).for_each(|number| net.deliver(1, PathId(9), &forged(number, at_ms(0))));
     net.ways[0].path = OPERATOR;
     net.ends[1].set_origin(OPERATOR, origin(7, 7));
-    net.run_until(ms(15));
+    net.run_until(at_ms(15));
     assert_eq!(last_from(&net, 1).len(), COOKIE_REPLY_BYTES);
     // While the question is on its way, others come from many addresses.
     net.ends[1].remove_path(net.now, OPERATOR);
     net.ends[1].set_origin(OPERATOR, origin(8, 8));
     net.ways[0].path = PathId(3);
     net.ends[1].set_origin(PathId(3), origin(7, 7));
-    net.run_until(ms(60));
+    net.run_until(at_ms(60));
     assert!(net.ends.iter().all(Secured::is_open));
     assert_eq!(net.ends[1].stats().challenged, 1 + 30, "all but ten, and the operator once");
 }
@@ -158,9 +158,9 @@ fn a_cookie_counts_though_the_number_of_the_path_is_anothers_by_then() {
 #[test]
 fn a_cookie_of_another_address_is_worth_nothing() {
     let mut net = pair(SecurityConfig::new());
-    (0..40).for_each(|number| net.deliver(1, PathId(9), &forged(number, ms(0))));
+    (0..40).for_each(|number| net.deliver(1, PathId(9), &forged(number, at_ms(0))));
     net.ways[0].path = OPERATOR;
-    net.run_until(ms(21));
+    net.run_until(at_ms(21));
     let proven = last_from(&net, 0);
     assert!(proven[INITIATION_BYTES - 16..] != [0; 16]);
     net.ends[1].set_origin(PathId(9), origin(9, 9));
@@ -176,8 +176,8 @@ fn a_cookie_of_another_address_is_worth_nothing() {
 #[test]
 fn an_operator_repeats_at_once_for_one_question_and_not_for_every_copy_of_it() {
     let mut net = pair(SecurityConfig::new());
-    (0..40).for_each(|number| net.deliver(1, PathId(9), &forged(number, ms(0))));
-    net.run_until(ms(11));
+    (0..40).for_each(|number| net.deliver(1, PathId(9), &forged(number, at_ms(0))));
+    net.run_until(at_ms(11));
     let question = last_from(&net, 1);
     net.ways.iter_mut().for_each(|way| way.cut = true);
     let before = net.sent.len();
@@ -189,7 +189,7 @@ fn an_operator_repeats_at_once_for_one_question_and_not_for_every_copy_of_it() {
     assert_eq!(net.sent.len(), before, "a question that is not the robot's is none");
     (0..20).for_each(|_| net.deliver(0, PathId(0), &question));
     assert_eq!(net.sent.len(), before + 1);
-    net.run_until(ms(150));
+    net.run_until(at_ms(150));
     assert_eq!(net.sent.len(), before + 2, "and by its time");
     assert_eq!(net.sent[before].3, net.sent[before + 1].3, "with what shows that it is there");
 }
@@ -201,12 +201,12 @@ fn who_was_answered_where_others_are_now_is_let_in_from_where_it_is() {
         let mut net = pair(SecurityConfig::new());
         (net.ways[0].path, net.ways[1].as_sent) = (PathId(5), true);
         net.ends[1].set_origin(PathId(5), origin(7, 7));
-        net.run_until(ms(15));
+        net.run_until(at_ms(15));
         net.ends[1].remove_path(net.now, PathId(5));
         net.ends[1].set_origin(PathId(5), origin(8, 8));
         net.ways[0].path = PathId(6);
         net.ends[1].set_origin(PathId(6), if same { origin(7, 7) } else { origin(7, 8) });
-        net.run_until(ms(45));
+        net.run_until(at_ms(45));
         assert!(net.ends.iter().all(Secured::is_open));
         say(&mut net, 1, b"there");
         assert_eq!(net.sent.last().map(|(_, from, path, _)| (*from, *path)), Some((1, PathId(6))));

@@ -1,18 +1,18 @@
 use taut_core::{Deadline, Duration, Event, PathId, Probability, Time, Transport};
 use taut_transport::security::{INITIATION_BYTES, RESPONSE_BYTES, SecurityConfig};
 
-use crate::net::{MS, ms};
+use crate::net::{MS, at_ms};
 use crate::secured::{chat, heard, last_from, open_pair, operator_named, pair, say};
 
 #[test]
 fn it_takes_one_round_trip_and_what_was_said_before_follows() {
     let mut net = pair(SecurityConfig::new());
     say(&mut net, 0, b"early");
-    net.run_until(ms(29));
-    assert_eq!(net.connected_at(0), Some(ms(20)));
+    net.run_until(at_ms(29));
+    assert_eq!(net.connected_at(0), Some(at_ms(20)));
     assert!(heard(&net, 1).is_empty());
-    net.run_until(ms(30));
-    assert_eq!(net.connected_at(1), Some(ms(30)));
+    net.run_until(at_ms(30));
+    assert_eq!(net.connected_at(1), Some(at_ms(30)));
     assert_eq!(heard(&net, 1), [b"early"]);
     let sizes: Vec<usize> = net.sent.iter().map(|(.., data)| data.len()).collect();
     assert_eq!(sizes[..4], [INITIATION_BYTES, RESPONSE_BYTES, 29, 28 + 5]);
@@ -24,7 +24,7 @@ fn before_it_nothing_of_the_transport_inside_is_sent() {
     net.ways[0].cut = true;
     say(&mut net, 0, b"secret");
     say(&mut net, 1, b"secret");
-    net.run_until(ms(5_000));
+    net.run_until(at_ms(5_000));
     assert!(net.sent.iter().all(|(_, from, _, data)| *from == 0 && data.len() == INITIATION_BYTES));
     // 0, 100, 300, 700, 1500, 3100 ms.
     assert_eq!(net.sent.len(), 6);
@@ -38,11 +38,11 @@ fn a_lost_initiation_response_or_proof_is_made_good() {
         let mut net = pair(SecurityConfig::new());
         // One by one: initiation, response, proof, pong.
         let from = lost % 2;
-        net.run_until(ms(10 * lost as u64) - MS);
+        net.run_until(at_ms(10 * lost as u64) - MS);
         net.ways[from].cut = true;
-        net.run_until(ms(10 * lost as u64));
+        net.run_until(at_ms(10 * lost as u64));
         net.ways[from].cut = false;
-        net.run_until(ms(250));
+        net.run_until(at_ms(250));
         chat(&mut net, MS * 50);
         net.run_for(MS * 10);
         assert_eq!((heard(&net, 0).len(), heard(&net, 1).len()), (50, 50), "{lost}");
@@ -59,7 +59,7 @@ fn it_comes_about_at_half_of_all_datagrams_lost_and_over_a_second_of_round_trip(
             way.loss = Probability::from_fraction(loss).unwrap();
             way.delay = MS * delay;
         });
-        net.run_until(ms(20_000));
+        net.run_until(at_ms(20_000));
         assert!(net.ends.iter().all(|end| end.is_open()), "{loss} {delay}");
     }
 }
@@ -68,9 +68,9 @@ fn it_comes_about_at_half_of_all_datagrams_lost_and_over_a_second_of_round_trip(
 fn an_operator_without_an_answer_gives_up() {
     let mut net = pair(SecurityConfig::new().give_up(Duration::from_secs(3)));
     net.ways[1].cut = true;
-    net.run_until(ms(2_999));
+    net.run_until(at_ms(2_999));
     assert_eq!(net.count(0, &Event::Closed), 0);
-    net.run_until(ms(3_000));
+    net.run_until(at_ms(3_000));
     assert_eq!(net.count(0, &Event::Closed), 1);
     assert_eq!(net.ends[0].poll_timeout(), None);
 }
@@ -84,7 +84,7 @@ fn keys_are_replaced_by_age_and_by_count_and_nobody_inside_notices() {
     for config in configs {
         let mut net = pair(config);
         net.ways.iter_mut().for_each(|way| way.jitter = MS * 5);
-        net.run_until(ms(100));
+        net.run_until(at_ms(100));
         chat(&mut net, Duration::from_secs(5));
         net.run_for(MS * 100);
         let stats = net.ends.each_ref().map(|end| end.stats());
@@ -118,7 +118,7 @@ fn a_cut_of_any_length_is_survived_by_both() {
 fn who_says_nothing_is_heard_all_the_same() {
     let mut net = open_pair();
     let before = net.sent.len();
-    net.run_until(ms(10_100));
+    net.run_until(at_ms(10_100));
     // A ping and a pong every quarter of a second.
     assert!((78..=82).contains(&(net.sent.len() - before)), "{}", net.sent.len() - before);
     assert_eq!(net.ends[0].stats().handshakes, 1, "pongs are signs of life");

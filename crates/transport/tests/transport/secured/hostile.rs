@@ -3,7 +3,7 @@ use taut_transport::entropy::Entropy;
 use taut_transport::identity::Trust;
 use taut_transport::security::{REPLAY_WINDOW, RESPONSE_BYTES, Secured, SecurityConfig};
 
-use crate::net::{MS, Net, ms};
+use crate::net::{MS, Net, at_ms};
 use crate::secured::flood::forged;
 use crate::secured::{chat, heard, identity, last_from, open_pair, operator_named, pair, say, udp};
 
@@ -17,7 +17,7 @@ fn refused(cause: DropCause) -> Event {
 fn an_identity_that_is_not_trusted_gets_no_answer() {
     let config = SecurityConfig::new();
     let mut net = Net::new([operator_named("stranger", config), crate::secured::robot(config)], MS, 1);
-    net.run_until(ms(10));
+    net.run_until(at_ms(10));
     assert!(net.sent.iter().all(|(_, from, ..)| *from == 0));
     assert_eq!(net.count(1, &refused(DropCause::Unauthenticated)), 1);
     assert!(!net.ends[1].is_open());
@@ -34,7 +34,7 @@ fn a_robot_with_another_key_is_not_believed() {
     let impostor =
         Secured::responder(config, &identity("impostor"), trust, Entropy::seeded(Seed::new(1), "i"), udp);
     let mut net = Net::new([operator_named("operator", config), impostor], MS, 1);
-    net.run_until(ms(10));
+    net.run_until(at_ms(10));
     assert!(net.sent.iter().all(|(_, from, ..)| *from == 0));
     assert_eq!(net.count(1, &refused(DropCause::Unauthenticated)), 1);
     assert!(!net.ends[0].is_open());
@@ -103,7 +103,7 @@ fn every_flipped_bit_and_every_missing_byte_is_noticed() {
 fn every_flipped_bit_of_a_handshake_is_noticed() {
     let mut net = pair(SecurityConfig::new().handshakes_per_second(1000));
     net.ways.iter_mut().for_each(|way| way.cut = true);
-    net.run_until(ms(0));
+    net.run_until(at_ms(0));
     let initiation = last_from(&net, 0);
     // All but the proof of where it comes from: without one, or with a wrong one, it is an initiation all the same.
     for bit in 0..(initiation.len() - 16) * 8 {
@@ -144,7 +144,7 @@ fn a_replayed_initiation_does_not_disturb_a_session() {
 fn recorded_initiations_do_not_keep_an_operator_from_new_keys() {
     let config = SecurityConfig::new().rekey_after(MS * 500).give_up(MS * 1_000);
     let mut net = pair(config);
-    net.run_until(ms(100));
+    net.run_until(at_ms(100));
     let first = net.sent[0].3.clone();
     chat(&mut net, MS * 1_200);
     let stranger = |number: u64| {
@@ -152,8 +152,8 @@ fn recorded_initiations_do_not_keep_an_operator_from_new_keys() {
             (identity("robot").fingerprint(), Entropy::seeded(Seed::new(number), "stranger"));
         let mut stranger = Secured::initiator(config, &identity("stranger"), robot, entropy, udp());
         let mut initiation = Vec::new();
-        stranger.handle_timeout(ms(0));
-        stranger.poll_transmit(ms(0), &mut initiation).expect("it begins");
+        stranger.handle_timeout(at_ms(0));
+        stranger.poll_transmit(at_ms(0), &mut initiation).expect("it begins");
         initiation
     };
     let before = net.ends[1].stats().rekeys;
@@ -173,15 +173,15 @@ fn recorded_initiations_do_not_keep_an_operator_from_new_keys() {
 fn recorded_initiations_are_looked_into_once_and_cost_no_newcomer_its_turn() {
     let mut net = pair(SecurityConfig::new());
     net.ways[0].cut = true;
-    net.run_until(ms(10));
+    net.run_until(at_ms(10));
     let recorded: Vec<Vec<u8>> = (1..9)
         .map(|life| {
             let (robot, entropy) = (identity("robot").fingerprint(), Entropy::seeded(Seed::new(life), "o"));
             let mut earlier =
                 Secured::initiator(SecurityConfig::new(), &identity("operator"), robot, entropy, udp());
-            earlier.handle_timeout(ms(life));
+            earlier.handle_timeout(at_ms(life));
             let mut initiation = Vec::new();
-            earlier.poll_transmit(ms(life), &mut initiation).expect("it begins");
+            earlier.poll_transmit(at_ms(life), &mut initiation).expect("it begins");
             initiation
         })
         .collect();
@@ -195,7 +195,7 @@ fn recorded_initiations_are_looked_into_once_and_cost_no_newcomer_its_turn() {
         MS * 10,
         1,
     );
-    net.run_until(ms(30));
+    net.run_until(at_ms(30));
     assert!(net.ends[0].is_open());
 }
 
@@ -203,14 +203,14 @@ fn recorded_initiations_are_looked_into_once_and_cost_no_newcomer_its_turn() {
 fn an_operator_without_new_keys_goes_on_with_the_old_ones_while_it_hears_the_robot() {
     let config = SecurityConfig::new().rekey_after(MS * 500).give_up(MS * 1_000);
     let mut net = pair(config);
-    net.run_until(ms(100));
+    net.run_until(at_ms(100));
     net.ways[1].filter = |data| data.len() == RESPONSE_BYTES;
     chat(&mut net, MS * 14_000);
     net.run_for(MS * 20);
     assert_eq!((heard(&net, 0).len(), heard(&net, 1).len()), (14_000, 14_000));
     assert_eq!((net.count(0, &Event::Closed), net.ends[0].stats().rekeys), (0, 0));
     // Thirty times as old as they should have become: no keys are used for ever.
-    net.run_until(ms(15_100));
+    net.run_until(at_ms(15_100));
     assert_eq!((net.count(0, &Event::Closed), net.count(1, &Event::Closed)), (1, 1));
 }
 
@@ -218,11 +218,11 @@ fn an_operator_without_new_keys_goes_on_with_the_old_ones_while_it_hears_the_rob
 fn an_operator_that_hears_nothing_more_after_asking_for_new_keys_gives_up() {
     let config = SecurityConfig::new().rekey_after(MS * 500).give_up(MS * 3_000);
     let mut net = pair(config);
-    net.run_until(ms(510));
+    net.run_until(at_ms(510));
     net.ways[1].filter = |data| data.len() == RESPONSE_BYTES;
-    net.run_until(ms(2_000));
+    net.run_until(at_ms(2_000));
     net.ways[1].cut = true;
-    let last = ms(2_000);
+    let last = at_ms(2_000);
     net.run_until(last + MS * 2_500);
     assert_eq!(net.count(0, &Event::Closed), 0);
     net.run_until(last + MS * 3_000);
@@ -259,15 +259,15 @@ fn datagrams_that_are_forwarded_faster_attract_no_answers() {
 #[test]
 fn a_handshake_that_is_forwarded_faster_ends_where_the_operator_is() {
     let mut net = pair(SecurityConfig::new());
-    net.run_until(ms(0));
+    net.run_until(at_ms(0));
     // Its initiation, and the first datagram under the keys.
     let initiation = last_from(&net, 0);
     net.deliver(1, ELSEWHERE, &initiation);
-    net.run_until(ms(20));
+    net.run_until(at_ms(20));
     let proof = last_from(&net, 0);
     net.deliver(1, ELSEWHERE, &proof);
     assert!(net.ends[1].is_open());
-    net.run_until(ms(50));
+    net.run_until(at_ms(50));
     let before = net.sent.len();
     chat(&mut net, MS * 100);
     let from_robot = net.sent[before..].iter().filter(|(_, from, ..)| *from == 1);
@@ -283,7 +283,7 @@ fn an_initiation_replayed_after_a_restart_is_answered_and_leads_nowhere() {
     net.deliver(1, ELSEWHERE, &initiation);
     let answers: Vec<PathId> = net.sent.iter().map(|(_, _, path, _)| *path).collect();
     assert_eq!(answers, [ELSEWHERE]);
-    net.run_until(ms(5_000));
+    net.run_until(at_ms(5_000));
     assert!(!net.ends[1].is_open());
     assert!(net.events[1].is_empty());
 }
@@ -293,7 +293,7 @@ fn the_operators_next_life_has_greater_times() {
     let initiation = open_pair().sent[0].3.clone();
     let mut net = pair(SecurityConfig::new().epoch(1_000));
     net.deliver(1, ELSEWHERE, &initiation);
-    net.run_until(ms(100));
+    net.run_until(at_ms(100));
     assert!(net.ends.iter().all(Secured::is_open));
     assert!(
         net.sent.iter().filter(|(_, from, ..)| *from == 1).skip(1).all(|(_, _, path, _)| *path == PathId(0))

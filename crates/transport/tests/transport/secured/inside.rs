@@ -7,7 +7,7 @@ use taut_transport::identity::Trust;
 use taut_transport::sctp::{Sctp, SctpConfig};
 use taut_transport::security::{Secured, SecurityConfig};
 
-use crate::net::{MS, Net, ms};
+use crate::net::{MS, Net, at_ms};
 use crate::secured::identity;
 
 fn around<T: Transport>(inner: T, make: impl FnMut() -> T + Send + 'static) -> Net<Secured<T>> {
@@ -29,7 +29,7 @@ fn sctp() -> Net<Secured<Sctp>> {
 #[test]
 fn an_association_lives_through_new_keys_and_ends_with_a_shutdown() {
     let mut net = sctp();
-    net.run_until(ms(1_000));
+    net.run_until(at_ms(1_000));
     for number in 0..1_000_u32 {
         let (data, stream) = (number.to_be_bytes().to_vec(), StreamId(number as u16 % 4));
         let message = Message { data, stream, reliability: Reliability::Reliable, ..Message::default() };
@@ -49,7 +49,7 @@ fn an_association_lives_through_new_keys_and_ends_with_a_shutdown() {
 #[test]
 fn an_operator_that_comes_again_finds_a_fresh_association() {
     let mut net = sctp();
-    net.run_until(ms(1_000));
+    net.run_until(at_ms(1_000));
     assert_eq!(net.count(1, &Event::Connected), 1);
     let config = SecurityConfig::new().epoch(1_000_000_000_000);
     let entropy = |name| Entropy::seeded(Seed::new(2), name);
@@ -69,7 +69,7 @@ fn an_operator_that_comes_again_finds_a_fresh_association() {
 fn the_gap_transport_finds_its_gap_inside() {
     let etp = || Etp::new(EtpConfig::fixed(MS * 4)).expect("in range");
     let mut net = around(etp(), etp);
-    net.run_until(ms(500));
+    net.run_until(at_ms(500));
     for _ in 0..2_000 {
         let message = Message { data: vec![7; 75], created: net.now, ..Message::default() };
         net.ends[0].send(net.now, message).unwrap();

@@ -11,7 +11,7 @@ mod services;
 mod speed;
 mod stream;
 
-use crate::net::{MS, Net, ms};
+use crate::net::{MS, Net, at_ms};
 use taut_core::{Duration, Event, Message, PathId, Seed, Transport};
 use taut_transport::entropy::Entropy;
 use taut_transport::identity::{Identity, Trust};
@@ -44,7 +44,7 @@ pub(crate) fn pair(config: SecurityConfig) -> Net<Secured<Udp>> {
 /// The same, with keys, at 100 ms.
 pub(crate) fn open_pair() -> Net<Secured<Udp>> {
     let mut net = pair(SecurityConfig::new());
-    net.run_until(ms(100));
+    net.run_until(at_ms(100));
     assert!(net.ends.iter().all(Secured::is_open));
     net
 }

@@ -6,7 +6,7 @@ use taut_transport::identity::Trust;
 use taut_transport::mtip::{Mtip, MtipConfig, PathState, Policy};
 use taut_transport::security::{Secured, SecurityConfig};
 
-use crate::net::{MS, Net, ms};
+use crate::net::{MS, Net, at_ms};
 use crate::secured::identity;
 
 const SPOOFED: PathId = PathId(200);
@@ -36,7 +36,7 @@ fn pair(config: SecurityConfig, paths: u8) -> Net<Secured<Mtip>> {
 /// The same, all paths linked, at 400 ms.
 fn linked(paths: u8) -> Net<Secured<Mtip>> {
     let mut net = pair(security(), paths);
-    net.run_until(ms(400));
+    net.run_until(at_ms(400));
     for end in 0..2 {
         assert_eq!(up(&net, end), (0..paths).map(PathId).collect::<Vec<_>>(), "{end}");
     }
@@ -89,18 +89,18 @@ fn every_path_is_used_after_one_handshake_and_each_message_arrives_once() {
 fn when_the_first_path_is_dead_the_handshake_takes_the_second() {
     let mut net = pair(security(), 2);
     net.ways[0].dead = vec![PathId(0)];
-    net.run_until(ms(1_000));
+    net.run_until(at_ms(1_000));
     assert!(net.ends.iter().all(Secured::is_open));
     assert_eq!((up(&net, 0), up(&net, 1)), (vec![PathId(1)], vec![PathId(1)]));
     net.ways[0].dead.clear();
-    net.run_until(ms(2_000));
+    net.run_until(at_ms(2_000));
     assert_eq!(up(&net, 1), [PathId(0), PathId(1)], "the first one is found when it comes to life");
 }
 
 #[test]
 fn a_path_that_dies_and_new_keys_meanwhile_lose_nothing_on_the_other() {
     let mut net = pair(security().rekey_after(MS * 500), 2);
-    net.run_until(ms(400));
+    net.run_until(at_ms(400));
     net.ways.iter_mut().for_each(|way| way.dead = vec![PathId(0)]);
     chat(&mut net, 3_000);
     assert!(net.ends[1].stats().rekeys >= 4);

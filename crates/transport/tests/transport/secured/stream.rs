@@ -5,7 +5,7 @@ use taut_transport::security::{Sealed, SecurityConfig};
 use taut_transport::tcp::{Tcp, TcpConfig};
 use taut_transport::udp::Udp;
 
-use crate::net::{MS, Net, ms};
+use crate::net::{MS, Net, at_ms};
 use crate::secured::{identity, udp};
 
 fn ends<T: Transport>(operator: &str, inner: [T; 2]) -> [Sealed<T>; 2] {
@@ -90,7 +90,7 @@ fn everything_arrives_in_order_over_a_stream_that_loses_segments() {
 #[test]
 fn who_is_not_trusted_is_cut_off() {
     let mut net = over_tcp("stranger");
-    net.run_until(ms(1_000));
+    net.run_until(at_ms(1_000));
     assert_eq!(net.count(1, &Event::Closed), 1);
     assert!(!net.ends[0].is_open());
     assert_eq!(net.ends[1].stats().unauthenticated, 1);
@@ -100,7 +100,7 @@ fn who_is_not_trusted_is_cut_off() {
 fn a_connection_without_a_handshake_is_closed() {
     let mut net = over_datagrams();
     net.ways[0].cut = true;
-    net.run_until(ms(31_000));
+    net.run_until(at_ms(31_000));
     assert_eq!(net.count(0, &Event::Closed), 1);
     let late = Message { data: b"late".to_vec(), ..Message::default() };
     assert_eq!(net.ends[0].send(net.now, late), Err(SendError::Closed));
@@ -110,7 +110,7 @@ fn a_connection_without_a_handshake_is_closed() {
 #[test]
 fn messages_that_never_entered_the_stream_do_not_break_it() {
     let mut net = over_datagrams();
-    net.run_until(ms(100));
+    net.run_until(at_ms(100));
     for round in 0..200_u8 {
         net.ways[0].cut = round % 3 == 1;
         say(&mut net, 0, &[round]);
@@ -127,7 +127,7 @@ fn a_message_that_was_changed_or_repeated_ends_the_connection() {
         [|data| data[9] ^= 1, |data| data[2] ^= 1, |data| data.truncate(5), |_| ()];
     for change in changes {
         let mut net = over_datagrams();
-        net.run_until(ms(100));
+        net.run_until(at_ms(100));
         say(&mut net, 0, b"sample");
         net.run_for(MS * 10);
         assert_eq!(net.received(1).count(), 1);
@@ -144,7 +144,7 @@ fn a_message_that_was_changed_or_repeated_ends_the_connection() {
 #[test]
 fn the_limit_of_a_message_is_that_of_the_transport_less_the_overhead() {
     let mut net = over_datagrams();
-    net.run_until(ms(100));
+    net.run_until(at_ms(100));
     let long = Message { data: vec![0; 1_454], ..Message::default() };
     let (size, limit) = (Bytes::new(1_454), Bytes::new(1_453));
     assert_eq!(net.ends[0].send(net.now, long), Err(SendError::TooLarge { size, limit }));

@@ -8,16 +8,10 @@ use taut_core::{Datagram, Duration, Ecn, Event, PathId, Rng, Seed, Time, Transpo
 use taut_transport::tcp::{Tcp, TcpConfig};
 use taut_wire::tcp::Repr;
 
+pub(crate) use crate::net::{at_ms, ms};
+
 /// Bytes of the IP header that goes before every segment.
 const IP: u64 = 20;
-
-pub(crate) fn ms(millis: u64) -> Duration {
-    Duration::from_millis(millis)
-}
-
-pub(crate) fn at_ms(millis: u64) -> Time {
-    Time::ZERO + ms(millis)
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum End {

@@ -7,23 +7,14 @@ use taut_core::{
     Transport,
 };
 use taut_transport::entropy::Entropy;
-use taut_transport::identity::{Identity, Trust};
+use taut_transport::identity::Trust;
 use taut_transport::quic::{MpQuic, QuicConfig};
+
+pub(crate) use crate::net::{at_ms, ms};
+pub(crate) use crate::quic::harness::identity;
 
 pub(crate) const CLIENT: usize = 0;
 pub(crate) const SERVER: usize = 1;
-
-pub(crate) fn ms(millis: u64) -> Duration {
-    Duration::from_millis(millis)
-}
-
-pub(crate) fn at_ms(millis: u64) -> Time {
-    Time::ZERO + ms(millis)
-}
-
-pub(crate) fn identity(name: &str) -> Identity {
-    Identity::from_seed(Seed::new(7), name)
-}
 
 pub(crate) fn client(config: QuicConfig, name: &str, seed: u64) -> MpQuic {
     let trust = Trust::only(identity("robot").fingerprint());
