@@ -4,6 +4,8 @@ The same two objects stand at the ends of both: `taut.robots.mujoco.Arm`, and a 
 and stays. The network is LTE, Wi-Fi or two 5G links, of scenarios/; in the simulator by a seed, on sockets by `taut emulate --relay`, of two links
 with a network namespace for each relay, which needs root. Tracking error: how far the arm is behind the hand before it touches, rms. Force error: what
 the hand feels beside what it feels at that time over a direct link, rms. The simulator's seeds have a spread; does what was measured lie within?
+Hosts and relays take time of their own, which no link of a scenario has: it is measured over relays that delay nothing, of each transport, and half of it
+is put into each direction of the simulated links.
 By a control law the same `taut.Control` is at both ends of both, over the arm's own controller; the direct link has that law as well.
 """
 
@@ -80,15 +82,23 @@ def rms(numbers):
     return (sum(number * number for number in numbers) / len(numbers)) ** 0.5
 
 
-def links_of(text):
-    """The tables of links of a scenario, as they stand there."""
-    taken, keeps = [], False
+def links_of(text, hosts=0.0):
+    """The tables of links of a scenario, as they stand there, each with half of what the hosts take, s."""
+    delay = f'delay = "{round(1e9 * hosts / 2)}ns"'
+    taken, chains, keeps = [], {}, False
     for line in text.splitlines():
         if line.startswith("["):
             keeps = line.startswith(("[links.", "[[links."))
+            if keeps and line.startswith("[[") and hosts:
+                chains[line] = delay
         if keeps:
-            taken.append(line)
-    return "\n".join(taken)
+            taken.append(line.replace("chain = [", f"chain = [{{ {delay} }}, ") if hosts else line)
+    return "\n".join([*taken, *(line for chain in chains.items() for line in chain)])
+
+
+def direct_links(double):
+    """Links that delay nothing."""
+    return "".join(f'[links.{name}]\nbetween = ["controller", "robot"]\nchain = [{{ delay = "1us" }}]\n' for name in "ab") if double else DIRECT
 
 
 def scenario(folder, name, links, operator="operator", paths=1):
@@ -205,17 +215,37 @@ def cases(asked):
                         yield *case, file
 
 
-def case_of(asked, folder, direct, network, touches, law, transport, file, is_root, step):
+def ends_of(transport):
+    """Is it of two links? Their names, and the operator's."""
+    return (True, ["a", "b"], "controller") if transport in DOUBLE else (False, [""], "operator")
+
+
+def hosts_of(asked, folder, transport, is_root, step):
+    """What both hosts and the relays take there and back, s: how much later the arm is over relays that delay nothing than in the simulator."""
+    double, links, operator = ends_of(transport)
+    if double and not is_root:
+        return 0.0
+    path = scenario(folder, f"hosts {transport}", direct_links(double), operator, len(links))
+    ideal = simulated(path, "wall", None, 1, transport).tracking_mm()
+    measured = []
+    for seed in range(1, asked.real + 1):
+        measured.append(real(asked.taut, path, "wall", None, seed, transport, links).tracking_mm() - ideal)
+        step()
+    return max(0.0, 1e-3 * statistics.median(measured) / (REACH / APPROACH)) if measured else 0.0
+
+
+def case_of(asked, folder, direct, hosts, network, touches, law, transport, file, is_root, step):
     """Both errors: in the simulator, of each seed, and over sockets, of each run."""
-    double, control = transport in DOUBLE, control_of(law, asked.reserve)
-    links = ["a", "b"] if double else [""]
-    path = scenario(folder, network, links_of((SCENARIOS / file).read_text()), "controller" if double else "operator", len(links))
+    double, links, operator = ends_of(transport)
+    control, text = control_of(law, asked.reserve), (SCENARIOS / file).read_text()
+    path = scenario(folder, network, links_of(text), operator, len(links))
+    with_hosts = scenario(folder, f"{network} {transport}", links_of(text, hosts), operator, len(links))
     runs = [("simulated", seed) for seed in range(1, asked.seeds + 1)]
     runs += [("real", seed) for seed in range(1, asked.real + 1) if is_root or not double]
     found = {"simulated": [], "real": []}
     for world, seed in runs:
         if world == "simulated":
-            hand = simulated(path, touches, control, seed, transport)
+            hand = simulated(with_hosts, touches, control, seed, transport)
         else:
             hand = real(asked.taut, path, touches, control, seed, transport, links)
         error = rms([felt - there for felt, there in zip(hand.felt(), direct[touches, law])])
@@ -226,7 +256,7 @@ def case_of(asked, folder, direct, network, touches, law, transport, file, is_ro
         of_seeds = [one[what] for one in found["simulated"]]
         measured = [one[what] for one in found["real"]]
         within[what] = min(of_seeds) <= statistics.median(measured) <= max(of_seeds) if measured else None
-    return {"network": network, "touches": touches, "law": law, "transport": transport, **found, "within": within}
+    return {"network": network, "touches": touches, "law": law, "transport": transport, "hosts_ms": 1e3 * hosts, **found, "within": within}
 
 
 def shown(of, what, unit):
@@ -242,30 +272,32 @@ def main(asked):
     chosen = list(cases(asked))
     if not chosen:
         raise SystemExit(f"--only {asked.only}: no such case; a case is NETWORK,TOUCHES,TRANSPORT of {', '.join(NETWORKS)}; wall, foam; {', '.join(SINGLE + DOUBLE)}")
+    transports = sorted({case[3] for case in chosen})
     done, results = 0, []
     with tempfile.TemporaryDirectory() as folder, Progress("pressed") as progress:
 
         def step():
             nonlocal done
             done += 1
-            progress(done / (len(chosen) * (asked.seeds + asked.real)))
+            progress(done / (len(chosen) * (asked.seeds + asked.real) + len(transports) * asked.real))
 
         ideal = scenario(folder, "direct", DIRECT)
         direct = {(touches, law): simulated(ideal, touches, control_of(law, asked.reserve), 1).felt() for touches, law in {case[1:3] for case in chosen}}
+        hosts = {transport: hosts_of(asked, folder, transport, is_root, step) for transport in transports}
         for case in chosen:
-            results.append(case_of(asked, folder, direct, *case, is_root, step))
+            results.append(case_of(asked, folder, direct, hosts[case[3]], *case, is_root, step))
     if asked.json:
         print(json.dumps({"seeds": asked.seeds, "real": asked.real, "cases": results}))
         return
     law, line = (" law |", " --- |") if asked.law else ("", "")
-    print(f"| network | touches |{law} transport | tracking, simulated | tracking, sockets | force, simulated | force, sockets | within the seeds |")
-    print(f"| --- | --- |{line} --- | --- | --- | --- | --- | --- |")
+    print(f"| network | touches |{law} transport | hosts | tracking, simulated | tracking, sockets | force, simulated | force, sockets | within the seeds |")
+    print(f"| --- | --- |{line} --- | --- | --- | --- | --- | --- | --- |")
     words = {True: "yes", False: "no", None: "—"}
     for one in results:
         columns = [shown(one[world], what, unit) for what, unit in (("tracking_mm", "mm"), ("force_n", "N")) for world in ("simulated", "real")]
         within = f"{words[one['within']['tracking_mm']]}, {words[one['within']['force_n']]}"
         law = f" {one['law']} |" if asked.law else ""
-        print(f"| {one['network']} | {one['touches']} |{law} {one['transport']} | {' | '.join(columns)} | {within} |")
+        print(f"| {one['network']} | {one['touches']} |{law} {one['transport']} | {one['hosts_ms']:.2f} ms | {' | '.join(columns)} | {within} |")
 
 
 if __name__ == "__main__":
