@@ -39,7 +39,6 @@ pub struct ChannelSpec {
     pub delivery: Option<DeliverySpec>,
     /// The age at which a message is worthless, to 1h; 0s: messages do not age. Without it, that of the kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub deadline: Option<Duration>,
     /// Which channel goes first: 0, ahead of the others, to 7. Without it, that of the kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -49,7 +48,6 @@ pub struct ChannelSpec {
     pub rate: Option<f64>,
     /// The largest payload. 1B to 16MB. Without it, that of the kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub largest: Option<Bytes>,
     /// How losses are mended; the sender's counts. Without it, `auto`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -80,7 +78,7 @@ pub enum RepairSpec {
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum PlayoutSpec {
     /// So long after the shortest way. To 10s.
-    Fixed(#[schemars(with = "String")] Duration),
+    Fixed(Duration),
     /// After it by what the jitter asks for, within bounds: four times that of RFC 3550 for a channel.
     Adaptive(PlayoutBounds),
 }
@@ -103,10 +101,8 @@ impl PlayoutSpec {
 #[serde(deny_unknown_fields)]
 pub struct PlayoutBounds {
     /// At least.
-    #[schemars(with = "String")]
     pub min: Duration,
     /// At most. From `min` to 10s.
-    #[schemars(with = "String")]
     pub max: Duration,
 }
 
@@ -353,13 +349,13 @@ pub struct MakesSpec {
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum SizesSpec {
     /// All alike. To the channel's largest.
-    Constant(#[schemars(with = "String")] Bytes),
+    Constant(Bytes),
     /// Any between, each as likely.
     Uniform(UniformSizes),
     /// Pictures of a video encoder, which follows the rate that the session leaves it.
     Encoder(EncoderSpec),
     /// These, over and over: those of a recording.
-    Listed(#[schemars(with = "Vec<String>")] Vec<Bytes>),
+    Listed(Vec<Bytes>),
 }
 
 /// Sizes of which each is as likely.
@@ -367,10 +363,8 @@ pub enum SizesSpec {
 #[serde(deny_unknown_fields)]
 pub struct UniformSizes {
     /// The least.
-    #[schemars(with = "String")]
     pub least: Bytes,
     /// The largest. From `least` to the channel's.
-    #[schemars(with = "String")]
     pub largest: Bytes,
 }
 
@@ -380,11 +374,9 @@ pub struct UniformSizes {
 #[serde(deny_unknown_fields)]
 pub struct EncoderSpec {
     /// Its highest rate, and the one until the session tells another. 10kbit to 1Gbit.
-    #[schemars(with = "String")]
     pub most: Bitrate,
     /// Its lowest. From 10kbit to `most`; default 100kbit.
     #[serde(default = "least_rate")]
-    #[schemars(with = "String")]
     pub least: Bitrate,
     /// One picture of so many is a key picture, the first among them. 1 to 10000; default 60.
     #[serde(default = "key_every")]

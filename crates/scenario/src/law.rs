@@ -37,10 +37,8 @@ pub struct WaveSpec {
     /// Of the line, N s/m: small makes free motion light, large makes what is touched stiff. 0.1 to 1000.
     pub impedance: f64,
     /// Time constant of a low-pass on what arrives. 0 to 1s.
-    #[schemars(with = "String")]
     pub filter: Duration,
     /// Time constant by which the arm makes up for its drift. 1ms to 1min.
-    #[schemars(with = "String")]
     pub correction: Duration,
     /// What each end may give beyond what it was told of, J. 0 to 10.
     pub reserve: f64,
@@ -60,7 +58,6 @@ pub struct TdpaSpec {
     /// What each end may give beyond what it was told of, J; with 0 nothing moves. 0 to 10.
     pub reserve: f64,
     /// Time constant by which the arm makes up for its drift. 1ms to 1min.
-    #[schemars(with = "String")]
     pub correction: Duration,
 }
 

@@ -37,23 +37,19 @@ pub struct Teleop {
     pub codec: CodecSpec,
     /// Of `omni71`, the length of a sample, padding included. 71B to 1kB.
     #[serde(default = "seventy_one")]
-    #[schemars(with = "String")]
     pub sample_length: Bytes,
     /// The device makes a state every period. 10us to 1s.
     #[serde(default = "one_millisecond")]
-    #[schemars(with = "String")]
     pub period: Duration,
     /// The device stops after so many states; without it, at the scenario's `duration`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub messages: Option<u64>,
     /// The age at which a state is worthless. 1us to 1min. Without it, states do not age.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub deadline: Option<Duration>,
     /// The age at which the robot applies no state, whatever its deadline; how unsure the clocks are counts as age. 1ms to 1h.
     /// Without it, the watchdog's time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub max_age: Option<Duration>,
     /// Are lost states sent again, where the transport can?
     #[serde(default)]
@@ -67,11 +63,9 @@ pub struct Teleop {
     /// The run is judged by its emergency stops, and by nothing else: each is to be acknowledged so long after the round
     /// trip of the path at most. 0 to 1s. Without it, the run is judged by the limits of its media.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub stop_within: Option<Duration>,
     /// Share of the states that are of high priority.
     #[serde(default)]
-    #[schemars(with = "String")]
     pub high: Probability,
     /// Normal states per second that the session lets through. 1 to 100000.
     #[serde(default = "thousand")]
@@ -93,7 +87,6 @@ pub struct Teleop {
     pub device_force: f64,
     /// So much longer the hand holds still where it presses than the 0.2 to 0.8 s that it does by itself. 0 to 10min. Default: 0s.
     #[serde(default, skip_serializing_if = "no_time")]
-    #[schemars(with = "String")]
     pub rest: Duration,
     /// Does the hand tremble, by some 0.05 N near 9 Hz? Off, to see the loop by itself.
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
@@ -129,20 +122,16 @@ pub struct Teleop {
     pub wanted: Option<WantedSpec>,
     /// When the operator presses the emergency stop.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(with = "Vec<String>")]
     pub stops: Vec<Duration>,
     /// When the operator presses resume; the first one, as soon as there is a session, goes without saying.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(with = "Vec<String>")]
     pub resumes: Vec<Duration>,
     /// The operator presses resume so long after learning that the watchdog stopped the robot. Without it: never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub resume_after: Option<Duration>,
     /// So long after the last applied state was made the robot stops: what it takes on its way counts. Where that alone takes as
     /// long, the robot refuses to be resumed. 1ms to 1min.
     #[serde(default = "hundred_milliseconds")]
-    #[schemars(with = "String")]
     pub watchdog: Duration,
     /// How long the robot needs for each state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -158,7 +147,6 @@ pub struct Teleop {
     pub robot_clock: Option<ClockSpec>,
     /// All messages of channels together go no faster than this, at each end, whatever the path carries. 10kbit to 100Gbit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub channel_rate: Option<Bitrate>,
     /// Channels beside states and feedback, and what is sent over them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -260,7 +248,6 @@ pub enum CongestionSpec {
     /// SCReAM v2.
     Scream {
         /// Its queue's longest delay. 1ms to 1s.
-        #[schemars(with = "String")]
         target: Duration,
     },
     /// Google Congestion Control, made for video.
@@ -289,10 +276,8 @@ pub enum OrderSpec {
 #[serde(deny_unknown_fields)]
 pub struct ProcessingSpec {
     /// The least. 0 to 1s.
-    #[schemars(with = "String")]
     pub least: Duration,
     /// The largest. From `least` to 1s.
-    #[schemars(with = "String")]
     pub largest: Duration,
 }
 
@@ -302,7 +287,6 @@ pub struct ProcessingSpec {
 pub struct ClockSpec {
     /// What it reads when the run begins. 0 to 1 day.
     #[serde(default)]
-    #[schemars(with = "String")]
     pub offset: Duration,
     /// How much faster it runs, parts per million. -1000 to 1000.
     #[serde(default)]

@@ -21,15 +21,12 @@ pub struct Commands {
     pub transport: TransportSpec,
     /// Bytes of a command. 16B to 1200B.
     #[serde(default = "size")]
-    #[schemars(with = "String")]
     pub size: Bytes,
     /// One command every period. 100us to 10s.
     #[serde(default = "period")]
-    #[schemars(with = "String")]
     pub period: Duration,
     /// The age at which a command is worse than none. 100us to 1min. MTIP is told of it; what is in time is judged by it.
     #[serde(default = "deadline")]
-    #[schemars(with = "String")]
     pub deadline: Duration,
     /// How many paths there are. 1 to 8.
     #[serde(default = "paths")]
@@ -54,33 +51,27 @@ pub struct MtipSpec {
     pub clocks: MtipClocks,
     /// The deadline that it works with, where that is not the commands' own: 100us to 1min. In `compatible` the receiver judges by it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub deadline: Option<Duration>,
     /// `adaptive`: more duplicates than this share of the window, one path fewer.
     #[serde(default = "duplicate_threshold")]
-    #[schemars(with = "String")]
     pub duplicate_threshold: Probability,
     /// `adaptive`: more late or missing than this share of the window, one path more.
     #[serde(default = "late_threshold")]
-    #[schemars(with = "String")]
     pub late_threshold: Probability,
     /// What latency counts when paths are ranked, beside reliability.
     #[serde(default = "latency_weight")]
-    #[schemars(with = "String")]
     pub latency_weight: Probability,
     /// `adaptive`: messages that count. 1 to 1000.
     #[serde(default = "window")]
     pub window: u32,
     /// `deadline`: the probability with which a command is to be in time.
     #[serde(default = "target")]
-    #[schemars(with = "String")]
     pub target: Probability,
     /// `deadline`: copies that leave at once, at most. 1 to 8.
     #[serde(default = "copies")]
     pub copies: u8,
     /// How often a path that carries nothing is probed. 1ms to 1min.
     #[serde(default = "defaults::hundred_milliseconds")]
-    #[schemars(with = "String")]
     pub probe_interval: Duration,
 }
 
@@ -172,11 +163,9 @@ pub struct MpquicSpec {
     pub stream: bool,
     /// After how long a silence a path is abandoned. 20ms to 1min.
     #[serde(default = "path_idle_timeout")]
-    #[schemars(with = "String")]
     pub path_idle_timeout: Duration,
     /// How often each path is pinged, by both sides. 5ms to 1min.
     #[serde(default = "defaults::hundred_milliseconds")]
-    #[schemars(with = "String")]
     pub keep_alive: Duration,
 }
 

@@ -42,7 +42,7 @@ pub enum ElementSpec {
     /// A queue and the rate that empties it.
     Server(Box<ServerSpec>),
     /// Propagation: every packet takes this long.
-    Delay(#[schemars(with = "String")] Duration),
+    Delay(Duration),
     /// Propagation from a table that changes over time.
     DelayTable(TableSpec),
     /// A random extra delay.
@@ -56,9 +56,9 @@ pub enum ElementSpec {
     /// What a recorded path did, a row at a time: delay or loss.
     Recorded(RecordedSpec),
     /// Packets come twice with this probability.
-    Duplicate(#[schemars(with = "String")] Probability),
+    Duplicate(Probability),
     /// One bit is flipped with this probability.
-    Corrupt(#[schemars(with = "String")] Probability),
+    Corrupt(Probability),
     /// Nothing passes from a time on.
     Cut(CutSpec),
     /// Drops whole video frames before the next server of the same chain, whose queue it watches.
@@ -71,7 +71,6 @@ pub enum ElementSpec {
 pub struct ServerSpec {
     /// A constant rate. Exactly one of `rate`, `mahimahi` and `rate_table` is needed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub rate: Option<Bitrate>,
     /// Delivery opportunities from a mahimahi trace file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -89,10 +88,8 @@ pub struct ServerSpec {
 #[serde(deny_unknown_fields)]
 pub struct RateRow {
     /// From when.
-    #[schemars(with = "String")]
     pub at: Duration,
     /// How fast.
-    #[schemars(with = "String")]
     pub rate: Bitrate,
 }
 
@@ -104,7 +101,6 @@ pub struct TableSpec {
     pub file: String,
     /// How long a row lasts.
     #[serde(default = "defaults::one_second")]
-    #[schemars(with = "String")]
     pub every: Duration,
 }
 
@@ -117,7 +113,6 @@ pub struct JitterTableSpec {
     pub file: String,
     /// How long a row lasts.
     #[serde(default = "defaults::one_second")]
-    #[schemars(with = "String")]
     pub every: Duration,
     /// How it is distributed.
     pub distribution: Distribution,
@@ -140,7 +135,6 @@ pub struct RecordedSpec {
     pub way: Option<RecordedWay>,
     /// How long a row lasts: the distance of the messages that were recorded.
     #[serde(default = "thirty_milliseconds")]
-    #[schemars(with = "String")]
     pub every: Duration,
     /// What a packet meets that is sent later than the first millisecond of a row.
     #[serde(default)]
@@ -183,10 +177,8 @@ pub struct JitterSpec {
     pub distribution: Distribution,
     /// The mean of the extra delay.
     #[serde(default)]
-    #[schemars(with = "String")]
     pub mean: Duration,
     /// uniform: half the width; normal: standard deviation; pareto: scale.
-    #[schemars(with = "String")]
     pub spread: Duration,
     /// Correlation of successive values, 0 to 1.
     #[serde(default)]
@@ -213,7 +205,7 @@ pub enum Distribution {
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum LossSpec {
     /// Each packet by itself.
-    Bernoulli(#[schemars(with = "String")] Probability),
+    Bernoulli(Probability),
     /// Two states with a loss rate each.
     GilbertElliott(GilbertElliottSpec),
 }
@@ -223,18 +215,14 @@ pub enum LossSpec {
 #[serde(deny_unknown_fields)]
 pub struct GilbertElliottSpec {
     /// Good to bad, per packet.
-    #[schemars(with = "String")]
     pub p: Probability,
     /// Bad to good, per packet.
-    #[schemars(with = "String")]
     pub r: Probability,
     /// Loss in the bad state.
     #[serde(default = "defaults::always")]
-    #[schemars(with = "String")]
     pub bad: Probability,
     /// Loss in the good state.
     #[serde(default)]
-    #[schemars(with = "String")]
     pub good: Probability,
 }
 
@@ -243,11 +231,9 @@ pub struct GilbertElliottSpec {
 #[serde(deny_unknown_fields)]
 pub struct CutSpec {
     /// From when.
-    #[schemars(with = "String")]
     pub at: Duration,
     /// Until when.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub until: Option<Duration>,
 }
 
@@ -269,7 +255,6 @@ pub struct GateSpec {
     pub codec: GateCodec,
     /// How far back the largest bandwidth is looked for.
     #[serde(default = "defaults::ten_seconds")]
-    #[schemars(with = "String")]
     pub bandwidth_over: Duration,
     /// The source's policies: find it once, in the first `bandwidth_over` in which the queue drops, and keep it.
     #[serde(default)]
@@ -279,23 +264,18 @@ pub struct GateSpec {
     pub loss_threshold: u64,
     /// How often the queue is read and the limit changed.
     #[serde(default = "defaults::hundred_milliseconds")]
-    #[schemars(with = "String")]
     pub update_interval: Duration,
     /// How often the count of bytes begins anew.
     #[serde(default = "defaults::hundred_milliseconds")]
-    #[schemars(with = "String")]
     pub reset_interval: Duration,
     /// Policy `deadline`: how long a frame may wait before its first packet is sent, at most.
     #[serde(default = "defaults::two_hundred_milliseconds")]
-    #[schemars(with = "String")]
     pub wait: Duration,
     /// Policy `deadline`: when all of a frame must have been sent.
     #[serde(default = "defaults::hundred_fifty_milliseconds")]
-    #[schemars(with = "String")]
     pub deadline: Duration,
     /// Policy `deadline`: when all of a key frame must have been sent.
     #[serde(default = "defaults::four_hundred_milliseconds")]
-    #[schemars(with = "String")]
     pub key_deadline: Duration,
 }
 

@@ -25,11 +25,9 @@ pub struct Scenario {
     #[serde(default)]
     pub description: String,
     /// Samples made before this time are counted. More than 0.
-    #[schemars(with = "String")]
     pub duration: Duration,
     /// Samples made before this time are not counted. Less than `duration`.
     #[serde(default)]
-    #[schemars(with = "String")]
     pub warmup: Duration,
     /// Whose limits the media are held against: `telehaptic`, `tr22847_dynamic`, `tr22847_stationary`, `jnd_damper`, `jnd_spring` or
     /// `jnd_inertia`.
@@ -38,7 +36,6 @@ pub struct Scenario {
     pub limits: Profile,
     /// How long the run goes on after `duration`, so that the last samples can arrive.
     #[serde(default = "defaults::two_seconds")]
-    #[schemars(with = "String")]
     pub drain: Duration,
     /// Star networks: each makes a vertex of its own name and one for every host, `NAME/1`, `NAME/2`, …
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

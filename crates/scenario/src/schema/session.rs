@@ -87,7 +87,6 @@ pub struct Stream {
     pub multiplexer: MultiplexerSpec,
     /// Haptic packets are padded to this length on the wire, IP and UDP headers included.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub packet: Option<Bytes>,
     /// Differentiated services code point, 0 to 63.
     #[serde(default)]
@@ -103,18 +102,15 @@ pub struct Haptic {
     pub source: HapticSource,
     /// One sample every period.
     #[serde(default = "defaults::one_millisecond")]
-    #[schemars(with = "String")]
     pub period: Duration,
     /// Added to the period, as ETP's own sender keeps its inter-packet gap: the cycle is `period + gap`.
     #[serde(default)]
-    #[schemars(with = "String")]
     pub gap: Duration,
     /// Samples made at once in each period, one packet each. 1 to 100.
     #[serde(default = "defaults::one")]
     pub burst: u32,
     /// Bytes of one sample.
     #[serde(default = "defaults::haptic_size")]
-    #[schemars(with = "String")]
     pub size: Bytes,
     /// Which samples are worth sending.
     #[serde(default)]
@@ -143,19 +139,15 @@ pub enum HapticSource {
 pub struct ContactsSpec {
     /// Mean length of a contact, 10 ms to 60 s. Each lasts for half of it to one and a half. A run should last ten times `length` / `share`: a
     /// shorter one may have no contact at all, for when the first begins is drawn.
-    #[schemars(with = "String")]
     pub length: Duration,
     /// How much of the time is contact, 1 % to 99 %.
     #[serde(default = "defaults::contact_share")]
-    #[schemars(with = "String")]
     pub share: Probability,
     /// How many samples change in contact.
     #[serde(default = "defaults::contact_changes")]
-    #[schemars(with = "String")]
     pub changes: Probability,
     /// How many samples change in free motion.
     #[serde(default = "defaults::free_changes")]
-    #[schemars(with = "String")]
     pub free_changes: Probability,
 }
 
@@ -212,7 +204,6 @@ pub struct DeadbandSpec {
     pub floor: f64,
     /// Send at least this often, so that silence is not loss.
     #[serde(default = "defaults::hundred_milliseconds")]
-    #[schemars(with = "String")]
     pub keep_alive: Duration,
 }
 
@@ -230,7 +221,6 @@ pub struct VelocityDeadbandSpec {
     pub floor: f64,
     /// Send at least this often.
     #[serde(default = "defaults::hundred_milliseconds")]
-    #[schemars(with = "String")]
     pub keep_alive: Duration,
 }
 
@@ -240,11 +230,9 @@ pub struct VelocityDeadbandSpec {
 pub struct Audio {
     /// Rate of the encoded audio.
     #[serde(default = "defaults::g711_rate")]
-    #[schemars(with = "String")]
     pub rate: Bitrate,
     /// Length of a frame.
     #[serde(default = "defaults::twenty_milliseconds")]
-    #[schemars(with = "String")]
     pub frame: Duration,
 }
 
@@ -260,7 +248,6 @@ pub struct Video {
     pub fps: u32,
     /// Rate of the encoded video; for a table, its sizes are scaled to it if given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub rate: Option<Bitrate>,
 }
 
@@ -303,7 +290,6 @@ impl MultiplexerSpec {
 pub struct FixedFragmentSpec {
     /// Bytes of audio or video in each packet.
     #[serde(default = "defaults::fifty_eight")]
-    #[schemars(with = "String")]
     pub fragment: Bytes,
 }
 

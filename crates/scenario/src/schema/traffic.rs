@@ -22,11 +22,9 @@ pub struct Cross {
     pub count: u32,
     /// From when; without it, a random instant within the pattern's first interval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub start: Option<Duration>,
     /// Until when.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub stop: Option<Duration>,
     /// Differentiated services code point of its packets, 0 to 63; acknowledgements have it too.
     #[serde(default, skip_serializing_if = "super::defaults::is_zero")]
@@ -69,10 +67,8 @@ impl Traffic {
 #[serde(deny_unknown_fields)]
 pub struct RateAndPacket {
     /// On the wire.
-    #[schemars(with = "String")]
     pub rate: Bitrate,
     /// On the wire. 28B to 65535B.
-    #[schemars(with = "String")]
     pub packet: Bytes,
 }
 
@@ -85,7 +81,6 @@ pub struct VideoTraffic {
     pub fps: u32,
     /// The largest packet on the wire.
     #[serde(default = "defaults::mtu")]
-    #[schemars(with = "String")]
     pub packet: Bytes,
 }
 
@@ -121,11 +116,9 @@ pub struct RtpTraffic {
     /// Mean rate of the frames, to which the sizes of the encode are scaled; by default they are as encoded. Of a sender that adapts the
     /// highest. From 1kbit. Not with a file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub rate: Option<Bitrate>,
     /// The largest packet on the wire. 100B to 65535B. Not with a file.
     #[serde(default = "defaults::mtu")]
-    #[schemars(with = "String")]
     pub packet: Bytes,
     /// The UDP port to which it goes.
     #[serde(default = "defaults::video_port")]
@@ -136,7 +129,6 @@ pub struct RtpTraffic {
     pub with: Option<String>,
     /// How far apart a frame and the nearest packet may be sent. Up to 1s.
     #[serde(default = "defaults::five_milliseconds")]
-    #[schemars(with = "String")]
     pub within: Duration,
 }
 
@@ -183,11 +175,9 @@ pub struct HapticTraffic {
     pub source: HapticSource,
     /// One sample every period. 10us to 1s.
     #[serde(default = "defaults::one_millisecond")]
-    #[schemars(with = "String")]
     pub period: Duration,
     /// On the wire. 28B to 65535B.
     #[serde(default = "defaults::haptic_packet")]
-    #[schemars(with = "String")]
     pub packet: Bytes,
     /// Which samples are worth sending.
     #[serde(default)]

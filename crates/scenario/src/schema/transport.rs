@@ -70,14 +70,12 @@ pub struct QuicSpec {
     pub congestion: QuicCongestion,
     /// The rate that `paced` keeps whatever happens; without it, 1.5Mbit. At least 64kbit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub floor: Option<Bitrate>,
     /// At the latest so many packets are acknowledged together. 1 to 100.
     #[serde(default = "defaults::two")]
     pub ack_every: u32,
     /// How long an acknowledgement may be withheld. 1ms to 25ms.
     #[serde(default = "defaults::five_milliseconds")]
-    #[schemars(with = "String")]
     pub ack_delay: Duration,
 }
 
@@ -105,11 +103,9 @@ pub struct SctpSpec {
     pub retransmissions: u16,
     /// Smallest retransmission timeout. 50ms to 60s.
     #[serde(default = "defaults::one_second")]
-    #[schemars(with = "String")]
     pub rto_min: Duration,
     /// What may be in flight however many packets are lost; without it, 48kB. 4800B to 10MB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub min_window: Option<Bytes>,
 }
 
@@ -128,7 +124,6 @@ pub struct DccpSpec {
 pub struct EtpSpec {
     /// A fixed gap; without it, the gap adapts to round-trip time and loss.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub gap: Option<Duration>,
     /// Pack waiting samples into one packet instead of superseding them.
     #[serde(default)]
@@ -147,7 +142,6 @@ pub struct TcpSpec {
     pub congestion: Congestion,
     /// Length of a full segment on the wire, IP and TCP headers included. 100 to 65535.
     #[serde(default = "defaults::tcp_segment")]
-    #[schemars(with = "String")]
     pub segment: Bytes,
     /// An acknowledgement every so many segments. 1 to 100.
     #[serde(default = "defaults::two")]
@@ -176,7 +170,6 @@ pub struct TcpSpec {
     pub initial_window: u32,
     /// Smallest retransmission timeout.
     #[serde(default = "defaults::one_second")]
-    #[schemars(with = "String")]
     pub min_rto: Duration,
     /// What `min_rto` is the least of: the whole timeout, or what is above the round trip.
     #[serde(default)]
