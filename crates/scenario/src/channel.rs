@@ -9,6 +9,7 @@ use taut_session::{
     RobotConfig, Schema,
 };
 
+use super::schema::defaults::{kbit, u32};
 use super::teleop::{CodecSpec, Teleop};
 use super::validate::{Checked, fault, within};
 
@@ -376,26 +377,14 @@ pub struct EncoderSpec {
     /// Its highest rate, and the one until the session tells another. 10kbit to 1Gbit.
     pub most: Bitrate,
     /// Its lowest. From 10kbit to `most`; default 100kbit.
-    #[serde(default = "least_rate")]
+    #[serde(default = "kbit::<100>")]
     pub least: Bitrate,
     /// One picture of so many is a key picture, the first among them. 1 to 10000; default 60.
-    #[serde(default = "key_every")]
+    #[serde(default = "u32::<60>")]
     pub key_every: u32,
     /// So many times as long as the others. 1 to 100; default 5.
-    #[serde(default = "key_times")]
+    #[serde(default = "u32::<5>")]
     pub key_times: u32,
-}
-
-const fn least_rate() -> Bitrate {
-    Bitrate::from_bps(100_000)
-}
-
-const fn key_every() -> u32 {
-    60
-}
-
-const fn key_times() -> u32 {
-    5
 }
 
 pub(super) fn check(teleop: &Teleop) -> Checked {

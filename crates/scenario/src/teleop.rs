@@ -11,6 +11,7 @@ use super::channel::{self, PlayoutSpec, TeleopChannel};
 use super::law::{self, LawSpec};
 use super::plant::{self, ArmSpec, DeviceSpec};
 use super::schema::TransportSpec;
+use super::schema::defaults::{bytes, ms, tenths, u8, u32, usize, yes};
 use super::validate::{Checked, LONGEST, MOST_PATHS, check_transport, fault, vertex, within};
 use super::wanted::{self, WantedSpec};
 
@@ -27,7 +28,7 @@ pub struct Teleop {
     #[serde(default)]
     pub transport: TransportSpec,
     /// Over how many paths: parallel links between the two vertices, in the order of their names. 1 to 8.
-    #[serde(default = "one", skip_serializing_if = "is_one")]
+    #[serde(default = "u8::<1>", skip_serializing_if = "is_one")]
     pub paths: u8,
     /// Noise IK around every transport but QUIC and MPQUIC, which have TLS 1.3 themselves. Off: in plain text, for the lab only.
     #[serde(default = "yes")]
@@ -36,10 +37,10 @@ pub struct Teleop {
     #[serde(default)]
     pub codec: CodecSpec,
     /// Of `omni71`, the length of a sample, padding included. 71B to 1kB.
-    #[serde(default = "seventy_one")]
+    #[serde(default = "bytes::<71>")]
     pub sample_length: Bytes,
     /// The device makes a state every period. 10us to 1s.
-    #[serde(default = "one_millisecond")]
+    #[serde(default = "ms::<1>")]
     pub period: Duration,
     /// The device stops after so many states; without it, at the scenario's `duration`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -68,22 +69,22 @@ pub struct Teleop {
     #[serde(default)]
     pub high: Probability,
     /// Normal states per second that the session lets through. 1 to 100000.
-    #[serde(default = "thousand")]
+    #[serde(default = "u32::<1000>")]
     pub rate: u32,
     /// Does that rate step down below 85 % of delivery, and up again?
     #[serde(default = "yes")]
     pub adaptive: bool,
     /// States that wait for their turn at each end, at most. 1 to 100000.
-    #[serde(default = "two_thousand")]
+    #[serde(default = "usize::<2000>")]
     pub queue: usize,
     /// Which of those that wait goes next.
     #[serde(default)]
     pub order: OrderSpec,
     /// Feedback per second from the robot; 0: none, and the hand feels nothing. To 100000.
-    #[serde(default = "thousand")]
+    #[serde(default = "u32::<1000>")]
     pub feedback: u32,
     /// The most that the device in the hand can push, N. More than 0, to 1000.
-    #[serde(default = "five")]
+    #[serde(default = "tenths::<50>")]
     pub device_force: f64,
     /// So much longer the hand holds still where it presses than the 0.2 to 0.8 s that it does by itself. 0 to 10min. Default: 0s.
     #[serde(default, skip_serializing_if = "no_time")]
@@ -131,7 +132,7 @@ pub struct Teleop {
     pub resume_after: Option<Duration>,
     /// So long after the last applied state was made the robot stops: what it takes on its way counts. Where that alone takes as
     /// long, the robot refuses to be resumed. 1ms to 1min.
-    #[serde(default = "hundred_milliseconds")]
+    #[serde(default = "ms::<100>")]
     pub watchdog: Duration,
     /// How long the robot needs for each state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -421,7 +422,7 @@ pub(super) fn check(teleop: &Teleop, vertices: &BTreeSet<String>) -> Checked {
     within(key("feedback"), teleop.feedback, 0, 100_000)?;
     within(key("device_force"), teleop.device_force, 0.001, 1000.0)?;
     within(key("rest"), teleop.rest, Duration::ZERO, MINUTE * 10)?;
-    within(key("sample_length"), teleop.sample_length, seventy_one(), Bytes::new(1_000))?;
+    within(key("sample_length"), teleop.sample_length, Bytes::new(71), Bytes::new(1_000))?;
     let (slow, fast) = (Bitrate::from_bps(10_000), Bitrate::from_bps(100_000_000_000));
     within(key("channel_rate"), teleop.channel_rate.unwrap_or(slow), slow, fast)?;
     within(key("watchdog"), teleop.watchdog, MS, MINUTE)?;
@@ -469,34 +470,7 @@ pub(super) fn check(teleop: &Teleop, vertices: &BTreeSet<String>) -> Checked {
     channel::check(teleop)
 }
 
-const fn one() -> u8 {
-    1
-}
-
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
 const fn is_one(paths: &u8) -> bool {
     *paths == 1
-}
-
-const fn seventy_one() -> Bytes {
-    Bytes::new(71)
-}
-
-const fn yes() -> bool {
-    true
-}
-const fn thousand() -> u32 {
-    1000
-}
-const fn two_thousand() -> usize {
-    2000
-}
-const fn five() -> f64 {
-    5.0
-}
-const fn one_millisecond() -> Duration {
-    MS
-}
-const fn hundred_milliseconds() -> Duration {
-    Duration::from_millis(100)
 }

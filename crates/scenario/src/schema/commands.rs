@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use taut_core::{Bytes, Duration, Probability};
 
-use super::defaults;
+use super::defaults::{bytes, ms, ten_thousandths, u8, u32};
 use super::transport::{TcpSpec, TransportSpec};
 
 /// Commands of one size at equal distances, one way: a session with one channel. Parallel links between the two vertices are its paths: path i is the
@@ -20,16 +20,16 @@ pub struct Commands {
     #[serde(default)]
     pub transport: TransportSpec,
     /// Bytes of a command. 16B to 1200B.
-    #[serde(default = "size")]
+    #[serde(default = "bytes::<150>")]
     pub size: Bytes,
     /// One command every period. 100us to 10s.
-    #[serde(default = "period")]
+    #[serde(default = "ms::<30>")]
     pub period: Duration,
     /// The age at which a command is worse than none. 100us to 1min. MTIP is told of it; what is in time is judged by it.
-    #[serde(default = "deadline")]
+    #[serde(default = "ms::<15>")]
     pub deadline: Duration,
     /// How many paths there are. 1 to 8.
-    #[serde(default = "paths")]
+    #[serde(default = "u8::<2>")]
     pub paths: u8,
     /// Straight over the transport, without a session around them: to compare transports by themselves. Simulated only.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -53,32 +53,26 @@ pub struct MtipSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Duration>,
     /// `adaptive`: more duplicates than this share of the window, one path fewer.
-    #[serde(default = "duplicate_threshold")]
+    #[serde(default = "ten_thousandths::<5000>")]
     pub duplicate_threshold: Probability,
     /// `adaptive`: more late or missing than this share of the window, one path more.
-    #[serde(default = "late_threshold")]
+    #[serde(default = "ten_thousandths::<2000>")]
     pub late_threshold: Probability,
     /// What latency counts when paths are ranked, beside reliability.
-    #[serde(default = "latency_weight")]
+    #[serde(default = "ten_thousandths::<5000>")]
     pub latency_weight: Probability,
     /// `adaptive`: messages that count. 1 to 1000.
-    #[serde(default = "window")]
+    #[serde(default = "u32::<5>")]
     pub window: u32,
     /// `deadline`: the probability with which a command is to be in time.
-    #[serde(default = "target")]
+    #[serde(default = "ten_thousandths::<9985>")]
     pub target: Probability,
     /// `deadline`: copies that leave at once, at most. 1 to 8.
-    #[serde(default = "copies")]
+    #[serde(default = "u8::<2>")]
     pub copies: u8,
     /// How often a path that carries nothing is probed. 1ms to 1min.
-    #[serde(default = "defaults::hundred_milliseconds")]
+    #[serde(default = "ms::<100>")]
     pub probe_interval: Duration,
-}
-
-impl Default for MtipSpec {
-    fn default() -> Self {
-        toml::from_str("").expect("every setting has a default")
-    }
 }
 
 /// Which MTIP is spoken.
@@ -162,17 +156,11 @@ pub struct MpquicSpec {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stream: bool,
     /// After how long a silence a path is abandoned. 20ms to 1min.
-    #[serde(default = "path_idle_timeout")]
+    #[serde(default = "ms::<500>")]
     pub path_idle_timeout: Duration,
     /// How often each path is pinged, by both sides. 5ms to 1min.
-    #[serde(default = "defaults::hundred_milliseconds")]
+    #[serde(default = "ms::<100>")]
     pub keep_alive: Duration,
-}
-
-impl Default for MpquicSpec {
-    fn default() -> Self {
-        toml::from_str("").expect("every setting has a default")
-    }
 }
 
 /// What the paths of multipath QUIC are for.
@@ -184,52 +172,4 @@ pub enum MpquicPaths {
     FailOver,
     /// Every command on every path.
     Duplicate,
-}
-
-fn path_idle_timeout() -> Duration {
-    Duration::from_millis(500)
-}
-
-fn size() -> Bytes {
-    Bytes::new(150)
-}
-
-fn period() -> Duration {
-    Duration::from_millis(30)
-}
-
-fn deadline() -> Duration {
-    Duration::from_millis(15)
-}
-
-fn paths() -> u8 {
-    2
-}
-
-fn share(of: f64) -> Probability {
-    Probability::from_fraction(of).expect("a share")
-}
-
-fn duplicate_threshold() -> Probability {
-    share(0.5)
-}
-
-fn late_threshold() -> Probability {
-    share(0.2)
-}
-
-fn latency_weight() -> Probability {
-    share(0.5)
-}
-
-fn window() -> u32 {
-    5
-}
-
-fn target() -> Probability {
-    share(0.9985)
-}
-
-fn copies() -> u8 {
-    2
 }

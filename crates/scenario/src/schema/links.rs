@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de};
 use taut_core::{Bitrate, Duration, Probability};
 
-use super::defaults;
+use super::defaults::{ms, ten_thousandths, u16};
 use super::queues::QueueSpec;
 
 /// A star: hosts around a switch.
@@ -100,7 +100,7 @@ pub struct TableSpec {
     /// The file, relative to the scenario.
     pub file: String,
     /// How long a row lasts.
-    #[serde(default = "defaults::one_second")]
+    #[serde(default = "ms::<1000>")]
     pub every: Duration,
 }
 
@@ -112,7 +112,7 @@ pub struct JitterTableSpec {
     /// The file, relative to the scenario.
     pub file: String,
     /// How long a row lasts.
-    #[serde(default = "defaults::one_second")]
+    #[serde(default = "ms::<1000>")]
     pub every: Duration,
     /// How it is distributed.
     pub distribution: Distribution,
@@ -134,7 +134,7 @@ pub struct RecordedSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub way: Option<RecordedWay>,
     /// How long a row lasts: the distance of the messages that were recorded.
-    #[serde(default = "thirty_milliseconds")]
+    #[serde(default = "ms::<30>")]
     pub every: Duration,
     /// What a packet meets that is sent later than the first millisecond of a row.
     #[serde(default)]
@@ -142,10 +142,6 @@ pub struct RecordedSpec {
     /// Begins with this row, from 0; what is before it comes at the end.
     #[serde(default)]
     pub skip: u32,
-}
-
-fn thirty_milliseconds() -> Duration {
-    Duration::from_millis(30)
 }
 
 /// Which of a recorded path's ways.
@@ -219,7 +215,7 @@ pub struct GilbertElliottSpec {
     /// Bad to good, per packet.
     pub r: Probability,
     /// Loss in the bad state.
-    #[serde(default = "defaults::always")]
+    #[serde(default = "ten_thousandths::<10_000>")]
     pub bad: Probability,
     /// Loss in the good state.
     #[serde(default)]
@@ -245,7 +241,7 @@ pub struct GateSpec {
     /// How strictly it is steered.
     pub policy: GatePolicy,
     /// The UDP port to which video goes.
-    #[serde(default = "defaults::video_port")]
+    #[serde(default = "u16::<5004>")]
     pub port: u16,
     /// Only this RTP payload type, 0 to 127.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -254,7 +250,7 @@ pub struct GateSpec {
     #[serde(default)]
     pub codec: GateCodec,
     /// How far back the largest bandwidth is looked for.
-    #[serde(default = "defaults::ten_seconds")]
+    #[serde(default = "ms::<10_000>")]
     pub bandwidth_over: Duration,
     /// The source's policies: find it once, in the first `bandwidth_over` in which the queue drops, and keep it.
     #[serde(default)]
@@ -263,19 +259,19 @@ pub struct GateSpec {
     #[serde(default)]
     pub loss_threshold: u64,
     /// How often the queue is read and the limit changed.
-    #[serde(default = "defaults::hundred_milliseconds")]
+    #[serde(default = "ms::<100>")]
     pub update_interval: Duration,
     /// How often the count of bytes begins anew.
-    #[serde(default = "defaults::hundred_milliseconds")]
+    #[serde(default = "ms::<100>")]
     pub reset_interval: Duration,
     /// Policy `deadline`: how long a frame may wait before its first packet is sent, at most.
-    #[serde(default = "defaults::two_hundred_milliseconds")]
+    #[serde(default = "ms::<200>")]
     pub wait: Duration,
     /// Policy `deadline`: when all of a frame must have been sent.
-    #[serde(default = "defaults::hundred_fifty_milliseconds")]
+    #[serde(default = "ms::<150>")]
     pub deadline: Duration,
     /// Policy `deadline`: when all of a key frame must have been sent.
-    #[serde(default = "defaults::four_hundred_milliseconds")]
+    #[serde(default = "ms::<400>")]
     pub key_deadline: Duration,
 }
 

@@ -9,6 +9,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use taut_core::{Bitrate, Bytes};
 use taut_link::{CakeConfig, CodelConfig, FqCodelConfig, PieConfig, RedConfig};
 
+use super::defaults::bytes;
+
 /// A drop-tail queue with limits in bytes, in packets, or both; without any, 1000 packets. Or one of the disciplines of
 /// `tc`, which are named.
 ///
@@ -131,7 +133,7 @@ pub struct TbfSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peakrate: Option<Bitrate>,
     /// With `peakrate`, so much at once. At least the largest packet, at most what takes an hour at `peakrate`.
-    #[serde(default = "super::defaults::ethernet_frame")]
+    #[serde(default = "bytes::<1514>")]
     pub minburst: Bytes,
     /// What waits behind it; by default a FIFO that holds what passes in 50 ms, and a burst.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -8,7 +8,7 @@ use taut_core::Duration;
 use taut_qos::limits::Profile;
 
 use super::commands::Commands;
-use super::defaults;
+use super::defaults::ms;
 use super::links::{Lan, LinkSpec};
 use super::session::{Direction, Session};
 use super::traffic::Cross;
@@ -35,7 +35,7 @@ pub struct Scenario {
     #[schemars(with = "String", extend("enum" = Profile::NAMES))]
     pub limits: Profile,
     /// How long the run goes on after `duration`, so that the last samples can arrive.
-    #[serde(default = "defaults::two_seconds")]
+    #[serde(default = "ms::<2000>")]
     pub drain: Duration,
     /// Star networks: each makes a vertex of its own name and one for every host, `NAME/1`, `NAME/2`, …
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use taut_core::{Bitrate, Bytes, Duration};
 
-use super::defaults;
+use super::defaults::{bytes, is_zero, ms, u16, u32};
 use super::links::GateCodec;
 use super::session::{HapticSource, SamplerSpec};
 use super::transport::TcpSpec;
@@ -18,7 +18,7 @@ pub struct Cross {
     /// The receiver's vertex. `NAME/*` pairs hosts with the senders'.
     pub to: String,
     /// How many such flows. 1 to 1000.
-    #[serde(default = "defaults::one")]
+    #[serde(default = "u32::<1>")]
     pub count: u32,
     /// From when; without it, a random instant within the pattern's first interval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -27,7 +27,7 @@ pub struct Cross {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<Duration>,
     /// Differentiated services code point of its packets, 0 to 63; acknowledgements have it too.
-    #[serde(default, skip_serializing_if = "super::defaults::is_zero")]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub dscp: u8,
     /// What it sends.
     pub traffic: Traffic,
@@ -77,10 +77,10 @@ pub struct RateAndPacket {
 #[serde(deny_unknown_fields)]
 pub struct VideoTraffic {
     /// Frames a second.
-    #[serde(default = "defaults::twenty_five")]
+    #[serde(default = "u32::<25>")]
     pub fps: u32,
     /// The largest packet on the wire.
-    #[serde(default = "defaults::mtu")]
+    #[serde(default = "bytes::<1200>")]
     pub packet: Bytes,
 }
 
@@ -111,24 +111,24 @@ pub struct RtpTraffic {
     #[serde(default)]
     pub codec: GateCodec,
     /// Frames a second, 1 to 240. Not with a file.
-    #[serde(default = "defaults::twenty_five")]
+    #[serde(default = "u32::<25>")]
     pub fps: u32,
     /// Mean rate of the frames, to which the sizes of the encode are scaled; by default they are as encoded. Of a sender that adapts the
     /// highest. From 1kbit. Not with a file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Bitrate>,
     /// The largest packet on the wire. 100B to 65535B. Not with a file.
-    #[serde(default = "defaults::mtu")]
+    #[serde(default = "bytes::<1200>")]
     pub packet: Bytes,
     /// The UDP port to which it goes.
-    #[serde(default = "defaults::video_port")]
+    #[serde(default = "u16::<5004>")]
     pub port: u16,
     /// The cross traffic, of type `haptic` or `replay`, that it is to be seen with: each frame is paired at the sender with the nearest
     /// packet of it, and the difference of their arrivals is the offset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub with: Option<String>,
     /// How far apart a frame and the nearest packet may be sent. Up to 1s.
-    #[serde(default = "defaults::five_milliseconds")]
+    #[serde(default = "ms::<5>")]
     pub within: Duration,
 }
 
@@ -150,22 +150,6 @@ impl RtpSender {
     }
 }
 
-impl Default for RtpTraffic {
-    fn default() -> Self {
-        Self {
-            file: None,
-            sender: RtpSender::default(),
-            codec: GateCodec::default(),
-            fps: defaults::twenty_five(),
-            rate: None,
-            packet: defaults::mtu(),
-            port: defaults::video_port(),
-            with: None,
-            within: defaults::five_milliseconds(),
-        }
-    }
-}
-
 /// Haptic samples as traffic.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -174,10 +158,10 @@ pub struct HapticTraffic {
     #[serde(default)]
     pub source: HapticSource,
     /// One sample every period. 10us to 1s.
-    #[serde(default = "defaults::one_millisecond")]
+    #[serde(default = "ms::<1>")]
     pub period: Duration,
     /// On the wire. 28B to 65535B.
-    #[serde(default = "defaults::haptic_packet")]
+    #[serde(default = "bytes::<75>")]
     pub packet: Bytes,
     /// Which samples are worth sending.
     #[serde(default)]

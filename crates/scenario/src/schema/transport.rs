@@ -6,7 +6,8 @@ use taut_core::{Bitrate, Bytes, Duration};
 use taut_transport::tcp::TcpConfig;
 
 use super::commands::{MpquicSpec, MptcpSpec, MtipSpec};
-use super::defaults;
+use super::defaults::{bytes, ms, u8, u16, u32, yes};
+use super::traffic::RtpTraffic;
 
 /// What carries a session or commands. MTIP, MPTCP, MPQUIC and `every_path` use all paths that there are, the others the first
 /// one.
@@ -72,10 +73,10 @@ pub struct QuicSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub floor: Option<Bitrate>,
     /// At the latest so many packets are acknowledged together. 1 to 100.
-    #[serde(default = "defaults::two")]
+    #[serde(default = "u32::<2>")]
     pub ack_every: u32,
     /// How long an acknowledgement may be withheld. 1ms to 25ms.
-    #[serde(default = "defaults::five_milliseconds")]
+    #[serde(default = "ms::<5>")]
     pub ack_delay: Duration,
 }
 
@@ -99,10 +100,10 @@ pub enum QuicCongestion {
 #[serde(deny_unknown_fields)]
 pub struct SctpSpec {
     /// How often an unreliable message that was lost is sent again at most. 0 to 1000.
-    #[serde(default = "defaults::three")]
+    #[serde(default = "u16::<3>")]
     pub retransmissions: u16,
     /// Smallest retransmission timeout. 50ms to 60s.
-    #[serde(default = "defaults::one_second")]
+    #[serde(default = "ms::<1000>")]
     pub rto_min: Duration,
     /// What may be in flight however many packets are lost; without it, 48kB. 4800B to 10MB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -114,7 +115,7 @@ pub struct SctpSpec {
 #[serde(deny_unknown_fields)]
 pub struct DccpSpec {
     /// 2: like TCP (RFC 4341). 3: TFRC (RFC 4342).
-    #[serde(default = "defaults::ccid")]
+    #[serde(default = "u8::<2>")]
     pub ccid: u8,
 }
 
@@ -141,16 +142,16 @@ pub struct TcpSpec {
     #[serde(default)]
     pub congestion: Congestion,
     /// Length of a full segment on the wire, IP and TCP headers included. 100 to 65535.
-    #[serde(default = "defaults::tcp_segment")]
+    #[serde(default = "bytes::<1500>")]
     pub segment: Bytes,
     /// An acknowledgement every so many segments. 1 to 100.
-    #[serde(default = "defaults::two")]
+    #[serde(default = "u32::<2>")]
     pub ack_every: u32,
     /// Selective acknowledgements (RFC 2018).
-    #[serde(default = "defaults::yes")]
+    #[serde(default = "yes")]
     pub sack: bool,
     /// Limited transmit (RFC 3042).
-    #[serde(default = "defaults::yes")]
+    #[serde(default = "yes")]
     pub limited_transmit: bool,
     /// The window when NewReno's recovery ends (RFC 6582 section 3.2 step 3).
     #[serde(default)]
@@ -163,13 +164,13 @@ pub struct TcpSpec {
     #[serde(default)]
     pub rack: bool,
     /// Grow the window by bytes acknowledged (RFC 3465) or by acknowledgements.
-    #[serde(default = "defaults::yes")]
+    #[serde(default = "yes")]
     pub byte_counting: bool,
     /// Initial window in segments. 1 to 1000.
-    #[serde(default = "defaults::ten")]
+    #[serde(default = "u32::<10>")]
     pub initial_window: u32,
     /// Smallest retransmission timeout.
-    #[serde(default = "defaults::one_second")]
+    #[serde(default = "ms::<1000>")]
     pub min_rto: Duration,
     /// What `min_rto` is the least of: the whole timeout, or what is above the round trip.
     #[serde(default)]
@@ -193,7 +194,7 @@ macro_rules! default_of_the_schema {
         }
     )+};
 }
-default_of_the_schema!(TcpSpec, QuicSpec, SctpSpec);
+default_of_the_schema!(TcpSpec, QuicSpec, SctpSpec, MtipSpec, MpquicSpec, RtpTraffic);
 
 /// What TCP's `min_rto` is the least of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
