@@ -34,11 +34,8 @@ use crate::streams::print;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
-    #[serde(default)]
     channel_rate: Option<Bitrate>,
-    #[serde(default)]
     packing: Option<Spanned<PackingSpec>>,
-    #[serde(default)]
     packet: Option<Spanned<Bytes>>,
     #[serde(default)]
     channel: Vec<Spanned<ChannelSpec>>,

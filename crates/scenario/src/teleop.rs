@@ -43,14 +43,11 @@ pub struct Teleop {
     #[serde(default = "ms::<1>")]
     pub period: Duration,
     /// The device stops after so many states; without it, at the scenario's `duration`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub messages: Option<u64>,
     /// The age at which a state is worthless. 1us to 1min. Without it, states do not age.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Duration>,
     /// The age at which the robot applies no state, whatever its deadline; how unsure the clocks are counts as age. 1ms to 1h.
     /// Without it, the watchdog's time.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_age: Option<Duration>,
     /// Are lost states sent again, where the transport can?
     #[serde(default)]
@@ -63,7 +60,6 @@ pub struct Teleop {
     pub congestion_control: CongestionSpec,
     /// The run is judged by its emergency stops, and by nothing else: each is to be acknowledged so long after the round
     /// trip of the path at most. 0 to 1s. Without it, the run is judged by the limits of its media.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop_within: Option<Duration>,
     /// Share of the states that are of high priority.
     #[serde(default)]
@@ -116,10 +112,8 @@ pub struct Teleop {
     /// When a control law hears of the other end: in even time, at both ends, so long after the shortest way, or so long after it that hardly
     /// any message comes later (`adaptive`); `{ fixed = "0s" }`: as it comes. Never older than a state may be. Without it, `wave` by
     /// `{ adaptive = { min = "0s", max = "100ms" } }`, every other law as it comes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub playout: Option<PlayoutSpec>,
     /// At which age states and feedback are to be there, as far as MTIP chooses paths and copies by that. Without it, at their deadlines.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wanted: Option<WantedSpec>,
     /// When the operator presses the emergency stop.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -128,26 +122,21 @@ pub struct Teleop {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub resumes: Vec<Duration>,
     /// The operator presses resume so long after learning that the watchdog stopped the robot. Without it: never.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resume_after: Option<Duration>,
     /// So long after the last applied state was made the robot stops: what it takes on its way counts. Where that alone takes as
     /// long, the robot refuses to be resumed. 1ms to 1min.
     #[serde(default = "ms::<100>")]
     pub watchdog: Duration,
     /// How long the robot needs for each state.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub processing: Option<ProcessingSpec>,
     /// What the arm touches; foam, when nothing is said.
     #[serde(default)]
     pub environment: Environment,
     /// The operator's clock; without it, off by chance.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operator_clock: Option<ClockSpec>,
     /// The robot's clock; without it, off by chance.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub robot_clock: Option<ClockSpec>,
     /// All messages of channels together go no faster than this, at each end, whatever the path carries. 10kbit to 100Gbit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub channel_rate: Option<Bitrate>,
     /// Channels beside states and feedback, and what is sent over them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -50,7 +50,6 @@ pub struct MtipSpec {
     #[serde(default)]
     pub clocks: MtipClocks,
     /// The deadline that it works with, where that is not the commands' own: 100us to 1min. In `compatible` the receiver judges by it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Duration>,
     /// `adaptive`: more duplicates than this share of the window, one path fewer.
     #[serde(default = "ten_thousandths::<5000>")]

@@ -25,10 +25,8 @@ pub struct LinkSpec {
     #[serde(default, deserialize_with = "two_ends", skip_serializing_if = "Option::is_none")]
     pub between: Option<[String; 2]>,
     /// One direction: from this vertex …
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
     /// … to this one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
     /// What packets pass through, in this order. Empty: a wire without delay.
     #[serde(default)]
@@ -70,13 +68,10 @@ pub enum ElementSpec {
 #[serde(deny_unknown_fields)]
 pub struct ServerSpec {
     /// A constant rate. Exactly one of `rate`, `mahimahi` and `rate_table` is needed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Bitrate>,
     /// Delivery opportunities from a mahimahi trace file.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mahimahi: Option<String>,
     /// A rate that changes over time.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_table: Option<Vec<RateRow>>,
     /// The queue before it.
     #[serde(default)]
@@ -131,7 +126,6 @@ pub struct RecordedSpec {
     /// Which path: what its columns begin with.
     pub path: String,
     /// The way there, of messages, or the way back, of answers. Default: there, and for the second direction of `between` back.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub way: Option<RecordedWay>,
     /// How long a row lasts: the distance of the messages that were recorded.
     #[serde(default = "ms::<30>")]
@@ -229,7 +223,6 @@ pub struct CutSpec {
     /// From when.
     pub at: Duration,
     /// Until when.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Duration>,
 }
 
@@ -244,7 +237,6 @@ pub struct GateSpec {
     #[serde(default = "u16::<5004>")]
     pub port: u16,
     /// Only this RTP payload type, 0 to 127.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub payload_type: Option<u8>,
     /// How key frames are told.
     #[serde(default)]

@@ -130,13 +130,11 @@ pub struct TbfSpec {
     /// At once, after a pause. At least the largest packet: larger ones are dropped. From 1B to what takes an hour at `rate`.
     pub burst: Bytes,
     /// The burst itself passes at no more than this; at once by default.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peakrate: Option<Bitrate>,
     /// With `peakrate`, so much at once. At least the largest packet, at most what takes an hour at `peakrate`.
     #[serde(default = "bytes::<1514>")]
     pub minburst: Bytes,
     /// What waits behind it; by default a FIFO that holds what passes in 50 ms, and a burst.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<Box<QueueSpec>>,
 }
 

@@ -43,19 +43,15 @@ pub struct Scenario {
     /// Links by name. Vertices are whatever links (and LANs) connect.
     pub links: BTreeMap<String, LinkSpec>,
     /// The session under test.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<Session>,
     /// A whole teleoperation session under test, instead of `session`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub teleop: Option<Teleop>,
     /// A flow of commands over one path or several.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commands: Option<Commands>,
     /// Other traffic, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub cross: BTreeMap<String, Cross>,
     /// Compare the run with the closed-form model of a shared link.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<Model>,
     /// Points of a sweep; without any, the scenario itself is the only one.
     #[serde(default, rename = "variant", skip_serializing_if = "Vec::is_empty")]

@@ -24,10 +24,8 @@ pub struct Session {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub window: bool,
     /// What the operator sends: motion.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forward: Option<Stream>,
     /// What the robot sends: force, audio, video.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backward: Option<Stream>,
 }
 
@@ -74,19 +72,15 @@ impl Stream {
 #[serde(deny_unknown_fields)]
 pub struct Stream {
     /// Samples of motion or force.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub haptic: Option<Haptic>,
     /// Audio frames.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub audio: Option<Audio>,
     /// Video frames.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub video: Option<Video>,
     /// How the media share packets.
     #[serde(default)]
     pub multiplexer: MultiplexerSpec,
     /// Haptic packets are padded to this length on the wire, IP and UDP headers included.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub packet: Option<Bytes>,
     /// Differentiated services code point, 0 to 63.
     #[serde(default)]
@@ -248,7 +242,6 @@ pub struct Video {
     #[serde(default = "u32::<25>")]
     pub fps: u32,
     /// Rate of the encoded video; for a table, its sizes are scaled to it if given.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Bitrate>,
 }
 

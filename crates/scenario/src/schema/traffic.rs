@@ -21,10 +21,8 @@ pub struct Cross {
     #[serde(default = "u32::<1>")]
     pub count: u32,
     /// From when; without it, a random instant within the pattern's first interval.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start: Option<Duration>,
     /// Until when.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<Duration>,
     /// Differentiated services code point of its packets, 0 to 63; acknowledgements have it too.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -102,7 +100,6 @@ pub struct RtpTraffic {
     /// A pcap or pcapng file, relative to the scenario, whose RTP packets to `port` are sent, each as long after `start`, by default
     /// the beginning, as it was after the capture's first packet. Of several streams (SSRC) that with the most bytes. Without it,
     /// frames come from a real VP8 encode, over and over.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
     /// What the sender does about losses and delays.
     #[serde(default, skip_serializing_if = "RtpSender::is_replay")]
@@ -115,7 +112,6 @@ pub struct RtpTraffic {
     pub fps: u32,
     /// Mean rate of the frames, to which the sizes of the encode are scaled; by default they are as encoded. Of a sender that adapts the
     /// highest. From 1kbit. Not with a file.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Bitrate>,
     /// The largest packet on the wire. 100B to 65535B. Not with a file.
     #[serde(default = "bytes::<1200>")]
@@ -125,7 +121,6 @@ pub struct RtpTraffic {
     pub port: u16,
     /// The cross traffic, of type `haptic` or `replay`, that it is to be seen with: each frame is paired at the sender with the nearest
     /// packet of it, and the difference of their arrivals is the offset.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub with: Option<String>,
     /// How far apart a frame and the nearest packet may be sent. Up to 1s.
     #[serde(default = "ms::<5>")]

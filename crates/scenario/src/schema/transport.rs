@@ -70,7 +70,6 @@ pub struct QuicSpec {
     #[serde(default)]
     pub congestion: QuicCongestion,
     /// The rate that `paced` keeps whatever happens; without it, 1.5Mbit. At least 64kbit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub floor: Option<Bitrate>,
     /// At the latest so many packets are acknowledged together. 1 to 100.
     #[serde(default = "u32::<2>")]
@@ -106,7 +105,6 @@ pub struct SctpSpec {
     #[serde(default = "ms::<1000>")]
     pub rto_min: Duration,
     /// What may be in flight however many packets are lost; without it, 48kB. 4800B to 10MB.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_window: Option<Bytes>,
 }
 
@@ -124,13 +122,11 @@ pub struct DccpSpec {
 #[serde(deny_unknown_fields)]
 pub struct EtpSpec {
     /// A fixed gap; without it, the gap adapts to round-trip time and loss.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gap: Option<Duration>,
     /// Pack waiting samples into one packet instead of superseding them.
     #[serde(default)]
     pub pack: bool,
     /// Keep the gap over TCP instead of UDP.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tcp: Option<TcpSpec>,
 }
 
