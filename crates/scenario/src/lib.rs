@@ -25,8 +25,7 @@ use taut_core::printable;
 
 pub use axes::{Axis, AxisValue, Choice, Choices};
 pub use channel::{
-    ChannelSpec, DeliverySpec, EncoderSpec, EncodingSpec, KindSpec, MakesSpec, PlayoutBounds, PlayoutSpec,
-    RepairSpec, SizesSpec, TeleopChannel, UniformSizes, WaySpec,
+    ChannelSpec, EncoderSpec, MakesSpec, PlayoutBounds, PlayoutSpec, SizesSpec, TeleopChannel, UniformSizes,
 };
 pub use json_schema::json_schema;
 pub use law::{LawSpec, TdpaSpec, WaveSpec};
