@@ -5,12 +5,12 @@ use serde::{Deserialize, Serialize};
 use taut_core::{Bitrate, Bytes, Duration};
 use taut_session::motion::Schema as MotionSchema;
 use taut_session::{
-    Channel, ChannelDefaults, ChannelKind, Delivery, Direction, Encoding, OperatorConfig, Playout, Repair,
-    RobotConfig, Schema,
+    Channel, ChannelDefaults, ChannelKind, Codec, Delivery, Direction, Encoding, OperatorConfig, Playout,
+    Repair, RobotConfig, Schema,
 };
 
 use super::schema::defaults::{kbit, u32};
-use super::teleop::{CodecSpec, Teleop};
+use super::teleop::Teleop;
 use super::validate::{Checked, fault, within};
 
 /// A channel of a session of operator and robot. It is open when both ends declare the same name, direction, kind, schema, encoding and
@@ -282,7 +282,7 @@ pub struct EncoderSpec {
 
 pub(super) fn check(teleop: &Teleop) -> Checked {
     let (mut operator, mut robot) = (OperatorConfig::new(), RobotConfig::new());
-    if teleop.codec == CodecSpec::Omni71 && !teleop.channels.is_empty() {
+    if teleop.codec == Codec::Omni71 && !teleop.channels.is_empty() {
         return fault("teleop.channels", "omni71 has no channels; they need codec = \"native\"");
     }
     for (at, TeleopChannel { channel, makes }) in teleop.channels.iter().enumerate() {

@@ -8,9 +8,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use taut_control::{Law, Oracle, Tdpa, Wave};
 use taut_core::{Duration, HoldTarget};
+use taut_session::Codec;
 
 use super::channel::{PlayoutBounds, PlayoutSpec};
-use super::teleop::{CodecSpec, Environment, Teleop};
+use super::teleop::{Environment, Teleop};
 use super::validate::{Checked, fault, within};
 
 /// By which rule force and motion of hand and arm follow from each other.
@@ -69,10 +70,6 @@ impl Default for TdpaSpec {
 }
 
 impl LawSpec {
-    pub(super) fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
-
     /// Its name, as in a scenario: `"wave"`.
     pub fn name(&self) -> &'static str {
         self.anywhere().name()
@@ -174,10 +171,10 @@ pub(super) fn check(teleop: &Teleop) -> Checked {
     if teleop.playout.is_some_and(|playout| !playout.is_possible()) {
         return fault("teleop.playout", PlayoutSpec::RANGE);
     }
-    if teleop.codec == CodecSpec::Omni71 && teleop.coupling().is_some() {
+    if teleop.codec == Codec::Omni71 && teleop.coupling().is_some() {
         return fault("teleop.law", "needs `codec = \"native\"`: omni71 has no place for a law's energy");
     }
-    if teleop.turns && teleop.codec == CodecSpec::Omni71 {
+    if teleop.turns && teleop.codec == Codec::Omni71 {
         return fault("teleop.turns", "needs `codec = \"native\"`: omni71 has no place for a torque");
     }
     if teleop.turns && teleop.environment.surface().is_some_and(|[.., friction]| friction > 0.0) {

@@ -33,9 +33,7 @@ pub use plant::{ArmSpec, DeviceSpec};
 pub use schema::*;
 pub use set::Setting;
 pub use shape::Shaping;
-pub use teleop::{
-    ClockSpec, CodecSpec, CongestionSpec, Environment, Grip, OrderSpec, ProcessingSpec, Surface, Teleop,
-};
+pub use teleop::{ClockSpec, Environment, Grip, ProcessingSpec, Surface, Teleop};
 pub use wanted::{ReserveOf, ReserveSpec, WantedSpec};
 
 /// What is wrong with a scenario: one line with the file, the line, the key and what is allowed.

@@ -43,18 +43,6 @@ pub struct ArmSpec {
     pub force: Option<f64>,
 }
 
-impl DeviceSpec {
-    pub(super) fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
-}
-
-impl ArmSpec {
-    pub(super) fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
-}
-
 /// m.
 const COARSEST: f64 = 0.01;
 const MOST_LAG: Duration = Duration::from_millis(100);

@@ -6,12 +6,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use taut_core::{Bitrate, Bytes, Duration, Probability};
 use taut_qos::touch::{self, Lags, Mass, Touch};
+use taut_session::{Codec, Congestion, Order};
 
 use super::channel::{self, PlayoutSpec, TeleopChannel};
 use super::law::{self, LawSpec};
 use super::plant::{self, ArmSpec, DeviceSpec};
 use super::schema::TransportSpec;
-use super::schema::defaults::{bytes, ms, tenths, u8, u32, usize, yes};
+use super::schema::defaults::{bytes, is_default, ms, tenths, u8, u32, usize, yes};
 use super::validate::{Checked, LONGEST, MOST_PATHS, check_transport, fault, vertex, within};
 use super::wanted::{self, WantedSpec};
 
@@ -35,7 +36,7 @@ pub struct Teleop {
     pub secure: bool,
     /// The bytes of the session.
     #[serde(default)]
-    pub codec: CodecSpec,
+    pub codec: Codec,
     /// Of `omni71`, the length of a sample, padding included. 71B to 1kB.
     #[serde(default = "bytes::<71>")]
     pub sample_length: Bytes,
@@ -56,8 +57,8 @@ pub struct Teleop {
     #[serde(default = "yes")]
     pub window: bool,
     /// By which law.
-    #[serde(default, skip_serializing_if = "CongestionSpec::is_default")]
-    pub congestion_control: CongestionSpec,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub congestion_control: Congestion,
     /// The run is judged by its emergency stops, and by nothing else: each is to be acknowledged so long after the round
     /// trip of the path at most. 0 to 1s. Without it, the run is judged by the limits of its media.
     pub stop_within: Option<Duration>,
@@ -75,7 +76,7 @@ pub struct Teleop {
     pub queue: usize,
     /// Which of those that wait goes next.
     #[serde(default)]
-    pub order: OrderSpec,
+    pub order: Order,
     /// Feedback per second from the robot; 0: none, and the hand feels nothing. To 100000.
     #[serde(default = "u32::<1000>")]
     pub feedback: u32,
@@ -83,7 +84,7 @@ pub struct Teleop {
     #[serde(default = "tenths::<50>")]
     pub device_force: f64,
     /// So much longer the hand holds still where it presses than the 0.2 to 0.8 s that it does by itself. 0 to 10min. Default: 0s.
-    #[serde(default, skip_serializing_if = "no_time")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub rest: Duration,
     /// Does the hand tremble, by some 0.05 N near 9 Hz? Off, to see the loop by itself.
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
@@ -98,16 +99,16 @@ pub struct Teleop {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub turns: bool,
     /// How the hand holds the device.
-    #[serde(default, skip_serializing_if = "Grip::is_default")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub grip: Grip,
     /// The device in the hand.
-    #[serde(default, skip_serializing_if = "DeviceSpec::is_default")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub device: DeviceSpec,
     /// What follows it.
-    #[serde(default, skip_serializing_if = "ArmSpec::is_default")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub arm: ArmSpec,
     /// By which rule force and motion of hand and arm follow from each other. `position_force`, when nothing is said.
-    #[serde(default, skip_serializing_if = "LawSpec::is_default")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub law: LawSpec,
     /// When a control law hears of the other end: in even time, at both ends, so long after the shortest way, or so long after it that hardly
     /// any message comes later (`adaptive`); `{ fixed = "0s" }`: as it comes. Never older than a state may be. Without it, `wave` by
@@ -145,10 +146,6 @@ pub struct Teleop {
 
 fn is_yes(yes: &bool) -> bool {
     *yes
-}
-
-fn no_time(duration: &Duration) -> bool {
-    duration.is_zero()
 }
 
 impl Teleop {
@@ -206,59 +203,11 @@ impl From<Mass> for Grip {
 }
 
 impl Grip {
-    fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
-
     /// As the model of touch has it, without a device of its own mass.
     pub fn mass(&self) -> Mass {
         let Self { mass, damping, stiffness } = *self;
         Mass { mass, damping, stiffness }
     }
-}
-
-/// The bytes of a session.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum CodecSpec {
-    /// taut's own frames.
-    #[default]
-    Native,
-    /// The source's samples of 71 bytes.
-    Omni71,
-}
-
-/// By which law an end of a session judges how much its path carries.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum CongestionSpec {
-    /// taut's own: nothing is held back until a queue is found to be the session's own.
-    #[default]
-    OwnQueue,
-    /// SCReAM v2.
-    Scream {
-        /// Its queue's longest delay. 1ms to 1s.
-        target: Duration,
-    },
-    /// Google Congestion Control, made for video.
-    Gcc,
-}
-
-impl CongestionSpec {
-    fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
-}
-
-/// Which of the waiting states goes next.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum OrderSpec {
-    /// The newest; older ones are dropped.
-    #[default]
-    Newest,
-    /// The oldest.
-    Fifo,
 }
 
 /// How long the robot needs for a state: uniform from `least` to `largest`, or always `least` when they are equal.
@@ -404,7 +353,7 @@ pub(super) fn check(teleop: &Teleop, vertices: &BTreeSet<String>) -> Checked {
         within(key("max_age"), max_age, MS, Duration::from_secs(3600))?;
     }
     within(key("rate"), teleop.rate, 1, 100_000)?;
-    if let CongestionSpec::Scream { target } = teleop.congestion_control {
+    if let Congestion::Scream { target } = teleop.congestion_control {
         within(key("congestion_control.scream.target"), target, MS, SECOND)?;
     }
     within(key("queue"), teleop.queue, 1, 100_000)?;

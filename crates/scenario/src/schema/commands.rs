@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use taut_core::{Bytes, Duration, Probability};
+pub use taut_transport::{mptcp::Scheduler, mtip::Clocks, quic::PathUse};
 
 use super::defaults::{bytes, ms, ten_thousandths, u8, u32};
 use super::transport::{TcpSpec, TransportSpec};
@@ -48,7 +49,7 @@ pub struct MtipSpec {
     pub policy: MtipPolicy,
     /// `improved`: what the ends know of each other's clocks. In `compatible` they are synchronised whatever is said here.
     #[serde(default)]
-    pub clocks: MtipClocks,
+    pub clocks: Clocks,
     /// The deadline that it works with, where that is not the commands' own: 100us to 1min. In `compatible` the receiver judges by it.
     pub deadline: Option<Duration>,
     /// `adaptive`: more duplicates than this share of the window, one path fewer.
@@ -85,19 +86,6 @@ pub enum MtipMode {
     Compatible,
 }
 
-/// How lateness is judged.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum MtipClocks {
-    /// By an estimate: what is certainly late is refused.
-    #[default]
-    Estimated,
-    /// By an estimate: what may be late is refused.
-    Strict,
-    /// Exactly.
-    Synchronised,
-}
-
 /// Which paths a command takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
@@ -121,27 +109,10 @@ pub enum MtipPolicy {
 pub struct MptcpSpec {
     /// Which subflow takes the next segment.
     #[serde(default)]
-    pub scheduler: MptcpScheduler,
+    pub scheduler: Scheduler,
     /// Every subflow's settings.
     #[serde(default)]
     pub subflow: TcpSpec,
-}
-
-/// Schedulers of MPTCP.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum MptcpScheduler {
-    /// The shortest round trip with room in its window.
-    #[default]
-    Minrtt,
-    /// Every segment on every subflow.
-    Redundant,
-    /// BLEST.
-    Blest,
-    /// ECF.
-    Ecf,
-    /// As Linux 6.1 does it, its reinjection and its windows (no LIA) included.
-    Linux,
 }
 
 /// Multipath QUIC.
@@ -150,7 +121,7 @@ pub enum MptcpScheduler {
 pub struct MpquicSpec {
     /// What the paths are for.
     #[serde(default)]
-    pub paths: MpquicPaths,
+    pub paths: PathUse,
     /// Commands on one stream, in order, each repeated until it arrives, instead of as datagrams; without a session (`bare`) only.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stream: bool,
@@ -160,15 +131,4 @@ pub struct MpquicSpec {
     /// How often each path is pinged, by both sides. 5ms to 1min.
     #[serde(default = "ms::<100>")]
     pub keep_alive: Duration,
-}
-
-/// What the paths of multipath QUIC are for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum MpquicPaths {
-    /// One carries everything, the others wait.
-    #[default]
-    FailOver,
-    /// Every command on every path.
-    Duplicate,
 }

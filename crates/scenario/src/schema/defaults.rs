@@ -29,7 +29,6 @@ pub(crate) fn ten_thousandths<const N: u32>() -> Probability {
 pub(crate) const fn yes() -> bool {
     true
 }
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]
-pub(crate) const fn is_zero(number: &u8) -> bool {
-    *number == 0
+pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }

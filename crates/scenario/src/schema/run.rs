@@ -8,7 +8,7 @@ use taut_core::Duration;
 use taut_qos::limits::Profile;
 
 use super::commands::Commands;
-use super::defaults::ms;
+use super::defaults::{is_default, ms};
 use super::links::{Lan, LinkSpec};
 use super::session::{Direction, Session};
 use super::traffic::Cross;
@@ -31,7 +31,7 @@ pub struct Scenario {
     pub warmup: Duration,
     /// Whose limits the media are held against: `telehaptic`, `tr22847_dynamic`, `tr22847_stationary`, `jnd_damper`, `jnd_spring` or
     /// `jnd_inertia`.
-    #[serde(default, skip_serializing_if = "is_usual")]
+    #[serde(default, skip_serializing_if = "is_default")]
     #[schemars(with = "String", extend("enum" = Profile::NAMES))]
     pub limits: Profile,
     /// How long the run goes on after `duration`, so that the last samples can arrive.
@@ -59,10 +59,6 @@ pub struct Scenario {
     /// What is varied in all combinations, after the variants that are listed.
     #[serde(default, rename = "axis", skip_serializing_if = "Vec::is_empty")]
     pub axes: Vec<Axis>,
-}
-
-fn is_usual(limits: &Profile) -> bool {
-    *limits == Profile::default()
 }
 
 /// What the closed-form model is about.

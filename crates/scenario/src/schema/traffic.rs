@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use taut_core::{Bitrate, Bytes, Duration};
 
-use super::defaults::{bytes, is_zero, ms, u16, u32};
+use super::defaults::{bytes, is_default, ms, u16, u32};
 use super::links::GateCodec;
 use super::session::{HapticSource, SamplerSpec};
 use super::transport::TcpSpec;
@@ -25,7 +25,7 @@ pub struct Cross {
     /// Until when.
     pub stop: Option<Duration>,
     /// Differentiated services code point of its packets, 0 to 63; acknowledgements have it too.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub dscp: u8,
     /// What it sends.
     pub traffic: Traffic,
@@ -102,7 +102,7 @@ pub struct RtpTraffic {
     /// frames come from a real VP8 encode, over and over.
     pub file: Option<String>,
     /// What the sender does about losses and delays.
-    #[serde(default, skip_serializing_if = "RtpSender::is_replay")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub sender: RtpSender,
     /// Whose payload format: `vp8` (RFC 7741) or `opaque`; in a file `h264` (RFC 6184), too.
     #[serde(default)]
@@ -137,12 +137,6 @@ pub enum RtpSender {
     /// Google Congestion Control (draft-ietf-rmcat-gcc-02) on reports by RFC 8888 every 100 ms, for which links must lead back: from 300 kbit/s
     /// up to `rate`. The sizes of the frames are scaled to the rate of the moment, and packets leave at 2.5 times it. Not with a file.
     Gcc,
-}
-
-impl RtpSender {
-    const fn is_replay(&self) -> bool {
-        matches!(self, Self::Replay)
-    }
 }
 
 /// Haptic samples as traffic.

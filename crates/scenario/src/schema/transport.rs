@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use taut_core::{Bitrate, Bytes, Duration};
 use taut_transport::tcp::TcpConfig;
+pub use taut_transport::tcp::{CongestionControl, Counting, FullAck, RtoFloor};
 
 use super::commands::{MpquicSpec, MptcpSpec, MtipSpec};
 use super::defaults::{bytes, ms, u8, u16, u32, yes};
@@ -136,7 +137,7 @@ pub struct EtpSpec {
 pub struct TcpSpec {
     /// Congestion control.
     #[serde(default)]
-    pub congestion: Congestion,
+    pub congestion: CongestionControl,
     /// Length of a full segment on the wire, IP and TCP headers included. 100 to 65535.
     #[serde(default = "bytes::<1500>")]
     pub segment: Bytes,
@@ -191,49 +192,3 @@ macro_rules! default_of_the_schema {
     )+};
 }
 default_of_the_schema!(TcpSpec, QuicSpec, SctpSpec, MtipSpec, MpquicSpec, RtpTraffic);
-
-/// What TCP's `min_rto` is the least of.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum RtoFloor {
-    /// The whole timeout (RFC 6298).
-    #[default]
-    Timeout,
-    /// What is above the smoothed round trip, as in Linux.
-    Variation,
-}
-
-/// What TCP's window counts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Counting {
-    /// Bytes.
-    #[default]
-    Bytes,
-    /// Segments: a short one takes as much as a full one.
-    Segments,
-}
-
-/// The window when NewReno's recovery ends.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum FullAck {
-    /// Option 1: what is under way and one segment more, at most ssthresh.
-    #[default]
-    Flight,
-    /// Option 2: ssthresh.
-    Ssthresh,
-}
-
-/// Congestion controls.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Congestion {
-    /// RFC 5681.
-    Reno,
-    /// RFC 6582.
-    #[default]
-    Newreno,
-    /// RFC 9438.
-    Cubic,
-}
