@@ -32,7 +32,7 @@ pub use law::{LawSpec, TdpaSpec, WaveSpec};
 pub use plant::{ArmSpec, DeviceSpec};
 pub use schema::*;
 pub use set::Setting;
-pub use shape::Shaping;
+pub use shape::{Shaping, parse_gate};
 pub use teleop::{ClockSpec, Environment, Grip, ProcessingSpec, Surface, Teleop};
 pub use wanted::{ReserveOf, ReserveSpec, WantedSpec};
 

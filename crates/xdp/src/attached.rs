@@ -9,7 +9,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::netdevice::name_to_index;
 use rustix::time::{ClockId, clock_gettime};
 use taut_core::{Duration, Time};
-use taut_link::frame_gate::{ControlConfig, Controller, IdleStreams, QueueReading};
+use taut_link::frame_gate::{self, Controller, IdleStreams, QueueReading};
 
 use super::doubts::Doubts;
 use super::socket::{accept, answer, listen};
@@ -53,13 +53,18 @@ pub struct GateConfig {
     device: String,
     filters: Vec<VideoFilter>,
     watch: Watch,
-    control: ControlConfig,
+    control: frame_gate::GateConfig,
     mode: Mode,
 }
 
 impl GateConfig {
     /// At `device`, where video enters; `filters` say what is video (1 to 4), `watch` in which queue it waits afterwards.
-    pub fn new(device: &str, filters: Vec<VideoFilter>, watch: Watch, control: ControlConfig) -> Self {
+    pub fn new(
+        device: &str,
+        filters: Vec<VideoFilter>,
+        watch: Watch,
+        control: frame_gate::GateConfig,
+    ) -> Self {
         Self { device: device.to_owned(), filters, watch, control, mode: Mode::Auto }
     }
 
@@ -85,7 +90,7 @@ pub struct AttachedGate {
     device: String,
     index: u32,
     native: bool,
-    config: ControlConfig,
+    config: frame_gate::GateConfig,
     listener: UnixListener,
 }
 
@@ -193,7 +198,7 @@ impl AttachedGate {
         Ok(Status {
             device: self.device.clone(),
             mode: if self.native { Mode::Native } else { Mode::Generic }.to_string(),
-            policy: self.config.policy().to_string(),
+            policy: self.config.policy.to_string(),
             watch: self.reader.watch().to_string(),
             pid: std::process::id(),
             limiting: self.controller.limiting(),

@@ -1,7 +1,7 @@
 //! From the scenario's words to links.
 
 use taut_core::{Bitrate, Bytes, Duration, Probability, Rng, Seed, Time};
-use taut_link::frame_gate::{ControlConfig, Filter, FrameGate, Policy};
+use taut_link::frame_gate::FrameGate;
 use taut_link::{
     Bottleneck, Chain, Corrupt, Cut, Delay, Distribution as Shape, Duplicate, Element, GilbertElliott,
     Jitter, JitterConfig, Later, Loss, Luck, MahimahiTrace, PathRecording, Rate, Recorded, RecordedConfig,
@@ -12,10 +12,9 @@ use taut_trace::{Data, Impairment};
 
 use super::inputs::{Inputs, RunError};
 use super::queues::queue;
-use super::video::codec;
 use crate::scenario::{
-    Distribution, ElementSpec, GatePolicy, GateSpec, JitterSpec, JitterTableSpec, LinkSpec, LossSpec,
-    RecordedLater, RecordedSpec, RecordedWay, Scenario, ServerSpec, TableSpec,
+    Distribution, ElementSpec, JitterSpec, JitterTableSpec, LinkSpec, LossSpec, RecordedLater, RecordedSpec,
+    RecordedWay, Scenario, ServerSpec, TableSpec,
 };
 
 /// What a link can tell about itself, by the number of the link.
@@ -180,41 +179,8 @@ fn element(
                 None => gate.into(),
             }
         }
-        ElementSpec::Gate(spec) => {
-            let (filter, control) = gate_parts(spec);
-            FrameGate::new(vec![filter], control).into()
-        }
+        ElementSpec::Gate(gate) => FrameGate::new(vec![gate.filter()], *gate).into(),
     })
-}
-
-/// What is video for a gate, and how it is steered.
-pub(super) fn gate_parts(spec: &GateSpec) -> (Filter, ControlConfig) {
-    let policy = match spec.policy {
-        GatePolicy::Step => Policy::Step,
-        GatePolicy::Dyna1 => Policy::Dyna(1),
-        GatePolicy::Dyna2 => Policy::Dyna(2),
-        GatePolicy::Dyna3 => Policy::Dyna(3),
-        GatePolicy::Dyna4 => Policy::Dyna(4),
-        GatePolicy::Dyna5 => Policy::Dyna(5),
-        GatePolicy::Aimd1 => Policy::Aimd(1),
-        GatePolicy::Aimd2 => Policy::Aimd(2),
-        GatePolicy::Aimd3 => Policy::Aimd(3),
-        GatePolicy::Aimd4 => Policy::Aimd(4),
-        GatePolicy::Aimd5 => Policy::Aimd(5),
-        GatePolicy::Deadline => Policy::Deadline,
-    };
-    let filter = Filter::port(spec.port).codec(codec(spec.codec));
-    let filter = spec.payload_type.map_or(filter, |only| filter.payload_type(only));
-    let control = ControlConfig::new(policy)
-        .duration(spec.bandwidth_over)
-        .bandwidth_once(spec.bandwidth_once)
-        .loss_threshold(spec.loss_threshold)
-        .update_interval(spec.update_interval)
-        .reset_interval(spec.reset_interval)
-        .wait(spec.wait)
-        .delta_deadline(spec.deadline)
-        .key_deadline(spec.key_deadline);
-    (filter, control)
 }
 
 fn rate(server: &ServerSpec, inputs: &mut Inputs) -> Result<Rate, ElementFault> {

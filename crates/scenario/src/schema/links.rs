@@ -3,8 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de};
 use taut_core::{Bitrate, Duration, Probability};
+pub use taut_link::frame_gate::GateConfig;
 
-use super::defaults::{ms, ten_thousandths, u16};
+use super::defaults::{ms, ten_thousandths};
 use super::queues::QueueSpec;
 
 /// A star: hosts around a switch.
@@ -60,7 +61,7 @@ pub enum ElementSpec {
     /// Nothing passes from a time on.
     Cut(CutSpec),
     /// Drops whole video frames before the next server of the same chain, whose queue it watches.
-    Gate(GateSpec),
+    Gate(GateConfig),
 }
 
 /// A queue and the rate that empties it. The packet in service is not in the queue.
@@ -224,79 +225,6 @@ pub struct CutSpec {
     pub at: Duration,
     /// Until when.
     pub until: Option<Duration>,
-}
-
-/// The frame gate: video is what goes to `port` over UDP as RTP. It reads what the queue of the next server in its chain
-/// does with video.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct GateSpec {
-    /// How strictly it is steered.
-    pub policy: GatePolicy,
-    /// The UDP port to which video goes.
-    #[serde(default = "u16::<5004>")]
-    pub port: u16,
-    /// Only this RTP payload type, 0 to 127.
-    pub payload_type: Option<u8>,
-    /// How key frames are told.
-    #[serde(default)]
-    pub codec: GateCodec,
-    /// How far back the largest bandwidth is looked for.
-    #[serde(default = "ms::<10_000>")]
-    pub bandwidth_over: Duration,
-    /// The source's policies: find it once, in the first `bandwidth_over` in which the queue drops, and keep it.
-    #[serde(default)]
-    pub bandwidth_once: bool,
-    /// The source's policies: as many packets may be dropped between two readings as if there were none.
-    #[serde(default)]
-    pub loss_threshold: u64,
-    /// How often the queue is read and the limit changed.
-    #[serde(default = "ms::<100>")]
-    pub update_interval: Duration,
-    /// How often the count of bytes begins anew.
-    #[serde(default = "ms::<100>")]
-    pub reset_interval: Duration,
-    /// Policy `deadline`: how long a frame may wait before its first packet is sent, at most.
-    #[serde(default = "ms::<200>")]
-    pub wait: Duration,
-    /// Policy `deadline`: when all of a frame must have been sent.
-    #[serde(default = "ms::<150>")]
-    pub deadline: Duration,
-    /// Policy `deadline`: when all of a key frame must have been sent.
-    #[serde(default = "ms::<400>")]
-    pub key_deadline: Duration,
-}
-
-/// Policies of the frame gate: the source's, and taut's own `deadline`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[expect(missing_docs, reason = "the policies of taut_link::frame_gate, by their names")]
-pub enum GatePolicy {
-    Step,
-    Dyna1,
-    Dyna2,
-    Dyna3,
-    Dyna4,
-    Dyna5,
-    Aimd1,
-    Aimd2,
-    Aimd3,
-    Aimd4,
-    Aimd5,
-    Deadline,
-}
-
-/// Codecs whose key frames the gate can tell.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum GateCodec {
-    /// VP8, RFC 7741.
-    #[default]
-    Vp8,
-    /// H.264, RFC 6184.
-    H264,
-    /// None: all frames are alike.
-    Opaque,
 }
 
 fn two_ends<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<[String; 2]>, D::Error> {

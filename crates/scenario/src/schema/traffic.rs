@@ -3,9 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use taut_core::{Bitrate, Bytes, Duration};
+use taut_wire::rtp::Codec;
 
 use super::defaults::{bytes, is_default, ms, u16, u32};
-use super::links::GateCodec;
 use super::session::{HapticSource, SamplerSpec};
 use super::transport::TcpSpec;
 
@@ -106,7 +106,7 @@ pub struct RtpTraffic {
     pub sender: RtpSender,
     /// Whose payload format: `vp8` (RFC 7741) or `opaque`; in a file `h264` (RFC 6184), too.
     #[serde(default)]
-    pub codec: GateCodec,
+    pub codec: Codec,
     /// Frames a second, 1 to 240. Not with a file.
     #[serde(default = "u32::<25>")]
     pub fps: u32,

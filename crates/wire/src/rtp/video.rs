@@ -4,6 +4,8 @@ use super::{h264, vp8};
 
 /// How video is put into RTP payloads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "schema", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", serde(rename_all = "snake_case"), schemars(rename = "VideoCodec"))]
 pub enum Codec {
     /// VP8, RFC 7741.
     #[default]
