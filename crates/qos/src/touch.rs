@@ -25,15 +25,24 @@ use taut_core::Duration;
 
 use self::frequency::{Crossover, Frequency, product};
 
-/// A mass on a spring and a damper, SI units.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// A mass on a spring and a damper, such as a hand and the device in it: from where it is to where it is meant to be.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Grip"))]
 pub struct Mass {
-    /// kg.
+    /// kg. Of a hand 0.01 to 10.
     pub mass: f64,
-    /// N·s/m.
+    /// N s/m. Of a hand 0.1 to 1000.
     pub damping: f64,
-    /// N/m.
+    /// N/m. Of a hand 1 to 10000.
     pub stiffness: f64,
+}
+
+impl Default for Mass {
+    /// [`Touch::HAND`].
+    fn default() -> Self {
+        Touch::HAND
+    }
 }
 
 /// What is touched: it pushes back as a spring and a damper (Kelvin–Voigt).

@@ -100,7 +100,7 @@ pub struct Teleop {
     pub turns: bool,
     /// How the hand holds the device.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub grip: Grip,
+    pub grip: Mass,
     /// The device in the hand.
     #[serde(default, skip_serializing_if = "is_default")]
     pub device: DeviceSpec,
@@ -151,8 +151,8 @@ fn is_yes(yes: &bool) -> bool {
 impl Teleop {
     /// The hand with the device in it.
     pub fn hand(&self) -> Mass {
-        let held = self.grip.mass();
-        Mass { mass: held.mass + self.device.mass, damping: held.damping + self.device.damping, ..held }
+        let Mass { mass, damping, stiffness } = self.grip;
+        Mass { mass: mass + self.device.mass, damping: damping + self.device.damping, stiffness }
     }
 
     /// The [hand](Self::hand), the arm, and what it touches, as far as they are linear; `None` where that is nothing, or its hysteresis is in between:
@@ -175,38 +175,6 @@ impl Teleop {
     /// The age at which the robot applies no state.
     pub fn oldest(&self) -> Duration {
         self.max_age.unwrap_or(self.watchdog).min(self.watchdog)
-    }
-}
-
-/// The hand and the device in it: a mass on a spring and a damper, from where it is to where it is meant to be.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Grip {
-    /// kg. 0.01 to 10.
-    pub mass: f64,
-    /// N s/m. 0.1 to 1000.
-    pub damping: f64,
-    /// N/m. 1 to 10000.
-    pub stiffness: f64,
-}
-
-impl Default for Grip {
-    fn default() -> Self {
-        Touch::HAND.into()
-    }
-}
-
-impl From<Mass> for Grip {
-    fn from(Mass { mass, damping, stiffness }: Mass) -> Self {
-        Self { mass, damping, stiffness }
-    }
-}
-
-impl Grip {
-    /// As the model of touch has it, without a device of its own mass.
-    pub fn mass(&self) -> Mass {
-        let Self { mass, damping, stiffness } = *self;
-        Mass { mass, damping, stiffness }
     }
 }
 
@@ -392,7 +360,7 @@ pub(super) fn check(teleop: &Teleop, vertices: &BTreeSet<String>) -> Checked {
     }
     law::check(teleop)?;
     wanted::check(teleop)?;
-    let Grip { mass, damping, stiffness } = teleop.grip;
+    let Mass { mass, damping, stiffness } = teleop.grip;
     within(key("grip.mass"), mass, 0.01, 10.0)?;
     within(key("grip.damping"), damping, 0.1, 1000.0)?;
     within(key("grip.stiffness"), stiffness, 1.0, 10_000.0)?;

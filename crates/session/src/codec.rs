@@ -8,12 +8,8 @@ use taut_wire::session::{
 
 /// The bytes of a session. Both ends must use the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(
-    feature = "schema",
-    derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema),
-    serde(rename_all = "snake_case"),
-    schemars(rename = "SessionCodec")
-)]
+#[cfg_attr(feature = "schema", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", serde(rename_all = "snake_case"), schemars(rename = "SessionCodec"))]
 pub enum Codec {
     /// taut's own frames: everything that a session can do.
     #[default]

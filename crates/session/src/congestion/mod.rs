@@ -15,11 +15,8 @@ use scream::Scream;
 
 /// By which law an end judges how much its path carries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(
-    feature = "schema",
-    derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema),
-    serde(rename_all = "snake_case", deny_unknown_fields)
-)]
+#[cfg_attr(feature = "schema", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum Congestion {
     /// No window until a queue is found to be the session's own; then as much as leaves none.
     #[default]

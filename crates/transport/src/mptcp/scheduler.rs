@@ -4,11 +4,8 @@ use taut_core::Duration;
 
 /// How pieces are spread over subflows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(
-    feature = "schema",
-    derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema),
-    serde(rename_all = "lowercase")
-)]
+#[cfg_attr(feature = "schema", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", serde(rename_all = "lowercase"))]
 pub enum Scheduler {
     /// The subflow with the shortest round trip that has room in its window: the default of the first Multipath TCP for Linux
     /// (Paasch, Ferlin, Alay, Bonaventure, *Experimental Evaluation of Multipath TCP Schedulers*, CSWS 2014).
