@@ -63,31 +63,21 @@ impl Surface {
     pub const WALL: Self = Self { stiffness: 3_000.0, damping: 10.0 };
 }
 
-/// Things to touch that have a name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Thing {
-    /// [`Surface::FOAM`].
-    Foam,
-    /// [`Surface::SPRING`].
-    Spring,
-    /// [`Surface::WALL`].
-    Wall,
+taut_core::named! {
+    /// Things to touch that have a name.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Thing {
+        /// [`Surface::FOAM`].
+        Foam = "foam",
+        /// [`Surface::SPRING`].
+        Spring = "spring",
+        /// [`Surface::WALL`].
+        Wall = "wall",
+    }
 }
 
 impl Thing {
-    /// All, the softest first.
-    pub const ALL: [Self; 3] = [Self::Foam, Self::Spring, Self::Wall];
-
-    /// Its name: `"wall"`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Foam => "foam",
-            Self::Spring => "spring",
-            Self::Wall => "wall",
-        }
-    }
-
     /// How it pushes back.
     pub const fn surface(self) -> Surface {
         match self {

@@ -1,6 +1,5 @@
 //! A gate at a device, and its control loop.
 
-use std::fmt;
 use std::os::unix::net::UnixListener;
 use std::str::FromStr;
 
@@ -15,25 +14,17 @@ use super::doubts::Doubts;
 use super::socket::{accept, answer, listen};
 use super::{GateError, Program, QueueReader, Request, Status, StreamStatus, VideoFilter, Watch};
 
-/// Where in the kernel the program runs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Mode {
-    /// Native where the driver can, generic otherwise.
-    #[default]
-    Auto,
-    /// In the driver, before a packet has a `sk_buff`.
-    Native,
-    /// After the driver, with every device.
-    Generic,
-}
-
-impl fmt::Display for Mode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Auto => "auto",
-            Self::Native => "native",
-            Self::Generic => "generic",
-        })
+taut_core::named! {
+    /// Where in the kernel the program runs.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub enum Mode {
+        /// Native where the driver can, generic otherwise.
+        #[default]
+        Auto = "auto",
+        /// In the driver, before a packet has a `sk_buff`.
+        Native = "native",
+        /// After the driver, with every device.
+        Generic = "generic",
     }
 }
 
@@ -41,8 +32,7 @@ impl FromStr for Mode {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let known = [Self::Auto, Self::Native, Self::Generic];
-        let found = known.into_iter().find(|mode| mode.to_string() == text);
+        let found = Self::ALL.into_iter().find(|mode| mode.name() == text);
         found.ok_or_else(|| format!("`{text}` is no mode of XDP: auto, native, generic"))
     }
 }
