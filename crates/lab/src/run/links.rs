@@ -4,8 +4,7 @@ use taut_core::{Bitrate, Bytes, Duration, Probability, Rng, Seed, Time};
 use taut_link::frame_gate::FrameGate;
 use taut_link::{
     Bottleneck, Chain, Corrupt, Cut, Delay, Distribution as Shape, Duplicate, Element, GilbertElliott,
-    Jitter, JitterConfig, Later, Loss, Luck, MahimahiTrace, PathRecording, Rate, Recorded, RecordedConfig,
-    Schedule,
+    Jitter, JitterConfig, Loss, Luck, MahimahiTrace, PathRecording, Rate, Recorded, RecordedConfig, Schedule,
 };
 use taut_sim::{Network, VertexId};
 use taut_trace::{Data, Impairment};
@@ -13,8 +12,8 @@ use taut_trace::{Data, Impairment};
 use super::inputs::{Inputs, RunError};
 use super::queues::queue;
 use crate::scenario::{
-    Distribution, ElementSpec, JitterSpec, JitterTableSpec, LinkSpec, LossSpec, RecordedLater, RecordedSpec,
-    RecordedWay, Scenario, ServerSpec, TableSpec,
+    Distribution, ElementSpec, JitterSpec, JitterTableSpec, LinkSpec, LossSpec, RecordedSpec, RecordedWay,
+    Scenario, ServerSpec, TableSpec,
 };
 
 /// What a link can tell about itself, by the number of the link.
@@ -226,12 +225,8 @@ fn recorded(spec: &RecordedSpec, back: bool, luck: Luck, inputs: &mut Inputs) ->
     let fault = |what: String| format!("{}: {what}", spec.file);
     let text = std::str::from_utf8(&bytes).map_err(|_| fault("this is not UTF-8 text".to_owned()))?;
     let path = PathRecording::parse(text, &spec.path).map_err(|e| fault(e.to_string()))?;
-    let later = match spec.later {
-        RecordedLater::SameRow => Later::SameRow,
-        RecordedLater::NextRow => Later::NextRow,
-    };
     let back = spec.way.map_or(back, |way| way == RecordedWay::Back);
-    let config = RecordedConfig::new(spec.every).back(back).later(later).skip(spec.skip as usize);
+    let config = RecordedConfig::new(spec.every).back(back).later(spec.later).skip(spec.skip as usize);
     Ok(Recorded::new(path, config, luck))
 }
 

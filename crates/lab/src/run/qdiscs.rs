@@ -228,13 +228,11 @@ fn varied(jitter: JitterSpec) -> String {
     let JitterSpec { distribution, mean, spread, correlation, reorder } = jitter;
     let order = if reorder { "" } else { IN_ORDER };
     let percent = correlation * 100.0;
-    let shape = match distribution {
-        Distribution::Uniform => "uniform",
-        Distribution::Normal => "normal",
-        Distribution::Pareto => "pareto",
-    };
     // Without a table netem is uniform, and knows no word for it.
-    let shape = if shape == "uniform" { String::new() } else { format!(" distribution {shape}") };
+    let shape = match distribution {
+        Distribution::Uniform => String::new(),
+        _ => format!(" distribution {distribution}"),
+    };
     let delay = format!("delay {} {} {percent}%{shape}", micros(mean), micros(spread));
     format!("netem limit {ROOM} {delay} {order}").trim_end().to_owned()
 }

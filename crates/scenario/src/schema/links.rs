@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de};
 use taut_core::{Bitrate, Duration, Probability};
+use taut_link::Later;
 pub use taut_link::frame_gate::GateConfig;
 
 use super::defaults::{ms, ten_thousandths};
@@ -133,7 +134,7 @@ pub struct RecordedSpec {
     pub every: Duration,
     /// What a packet meets that is sent later than the first millisecond of a row.
     #[serde(default)]
-    pub later: RecordedLater,
+    pub later: Later,
     /// Begins with this row, from 0; what is before it comes at the end.
     #[serde(default)]
     pub skip: u32,
@@ -147,17 +148,6 @@ pub enum RecordedWay {
     There,
     /// That of the answers.
     Back,
-}
-
-/// What a second packet in a row meets.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum RecordedLater {
-    /// The same as the first.
-    #[default]
-    SameRow,
-    /// What the next row's first one will meet.
-    NextRow,
 }
 
 /// A random extra delay: `mean + spread × x`, never below zero.
@@ -179,16 +169,18 @@ pub struct JitterSpec {
     pub reorder: bool,
 }
 
-/// Distributions of jitter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Distribution {
-    /// Uniform in [−1, 1].
-    Uniform,
-    /// Standard normal.
-    Normal,
-    /// Pareto, heavy tail to the right.
-    Pareto,
+taut_core::named! {
+    /// Distributions of jitter.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Distribution {
+        /// Uniform in [−1, 1].
+        Uniform = "uniform",
+        /// Standard normal.
+        Normal = "normal",
+        /// Pareto, heavy tail to the right.
+        Pareto = "pareto",
+    }
 }
 
 /// Random loss.
