@@ -11,8 +11,9 @@ use taut_agent::{Coupling, OperatorDevice, RobotDevice};
 use taut_core::Seed;
 use taut_lab::job;
 use taut_lab::run::{Devices, run_devices};
-use taut_lab::scenario::{CodecSpec, LawSpec, Scenario, Setting};
+use taut_lab::scenario::{LawSpec, Scenario, Setting};
 use taut_qos::model::Plan;
+use taut_session::Codec;
 
 use crate::control::PyControl;
 use crate::device::check_methods;
@@ -79,7 +80,7 @@ fn coupled(scenario: &mut Scenario, control: &PyControl) -> PyResult<Option<Coup
     (teleop.law, teleop.playout) = (LawSpec::PositionForce, None);
     let coupling = control.of_end()?.coupling(teleop.turns).map_err(|why| wrong(&why))?;
     match (&coupling, teleop.codec) {
-        (Some(_), CodecSpec::Omni71) => Err(wrong(&"needs `codec = \"native\"`: omni71 has no place for a law's energy")),
+        (Some(_), Codec::Omni71) => Err(wrong(&"needs `codec = \"native\"`: omni71 has no place for a law's energy")),
         _ => Ok(coupling),
     }
 }

@@ -15,10 +15,10 @@ use serde_json::json;
 use taut_core::{Bitrate, Bytes, Time};
 use taut_io::device::{Drops, LineChannel, LineChannels};
 use taut_io::lines;
-use taut_lab::scenario::{ChannelSpec, EncodingSpec};
+use taut_lab::scenario::ChannelSpec;
 use taut_session::motion::{JointLimits, JointsLimits, Limits, Schema};
 use taut_session::{
-    Channel, ChannelEvent, ChannelId, Codec, Direction, OperatorConfig, Packing, RobotConfig,
+    Channel, ChannelEvent, ChannelId, Codec, Direction, Encoding, OperatorConfig, Packing, RobotConfig,
 };
 use toml::{Spanned, Value};
 
@@ -34,11 +34,8 @@ use crate::streams::print;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
-    #[serde(default)]
     channel_rate: Option<Bitrate>,
-    #[serde(default)]
     packing: Option<Spanned<PackingSpec>>,
-    #[serde(default)]
     packet: Option<Spanned<Bytes>>,
     #[serde(default)]
     channel: Vec<Spanned<ChannelSpec>>,
@@ -289,7 +286,7 @@ impl Channels {
                 name: spec.name.clone(),
                 direction: spec.way().expect("it was declared"),
                 motion: known.motion,
-                is_json: spec.bytes() == EncodingSpec::Json,
+                is_json: spec.bytes() == Encoding::Json,
                 delivery: spec.fate(),
                 deadline: spec.oldest(),
                 priority: spec.urgency(),

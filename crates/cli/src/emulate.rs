@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use taut_core::{Bytes, DropCause, Duration, Seed};
 use taut_io::{CapabilitySet, Clock, drop_privileges};
 use taut_lab::run::{Inputs, LinkPair, RunError, link_name, link_pair};
-use taut_lab::scenario::{GateSpec, QueueSpec, Scenario, Setting, Shaping};
+use taut_lab::scenario::{GateConfig, QueueSpec, Scenario, Setting, Shaping, parse_gate};
 use taut_netlab::Namespace;
 use taut_netlab::emulate::{DirectionStats, Emulator, EmulatorStats, RunningEmulator, Tun, TunConfig, relay};
 
@@ -38,8 +38,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "QUEUE", value_parser = QueueSpec::parse)]
     queue: Option<QueueSpec>,
     /// A frame gate before that queue: deadline, aimd1 … aimd5, dyna1 … dyna5, step
-    #[arg(long, value_name = "POLICY", value_parser = GateSpec::parse)]
-    gate: Option<GateSpec>,
+    #[arg(long, value_name = "POLICY", value_parser = parse_gate)]
+    gate: Option<GateConfig>,
     /// What is video for the gate: udp:PORT of its destination
     #[arg(long, value_name = "udp:PORT", requires = "gate", value_parser = video_port)]
     video: Option<u16>,

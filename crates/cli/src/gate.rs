@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use clap::{Args, Subcommand};
 use taut_core::Duration;
 use taut_io::drop_privileges;
-use taut_link::frame_gate::{ControlConfig, Filter, Policy};
+use taut_link::frame_gate::{self, Filter, Policy};
 use taut_wire::rtp::Codec;
 use taut_xdp::{
     AttachedGate, GateConfig, GateError, Mode, Request, Status, VideoFilter, Watch, ask, attached_devices,
@@ -110,15 +110,17 @@ pub(crate) fn gate(command: Command) -> Ended {
 const MOST_NOTES: usize = 1_000;
 
 fn attach(arguments: &Attach) -> Ended {
-    let control = ControlConfig::new(arguments.policy)
-        .duration(arguments.bandwidth_over)
-        .bandwidth_once(arguments.bandwidth_once)
-        .loss_threshold(arguments.loss_threshold)
-        .update_interval(arguments.update_interval)
-        .reset_interval(arguments.reset_interval)
-        .wait(arguments.wait)
-        .delta_deadline(arguments.deadline)
-        .key_deadline(arguments.key_deadline);
+    let control = frame_gate::GateConfig {
+        bandwidth_over: arguments.bandwidth_over,
+        bandwidth_once: arguments.bandwidth_once,
+        loss_threshold: arguments.loss_threshold,
+        update_interval: arguments.update_interval,
+        reset_interval: arguments.reset_interval,
+        wait: arguments.wait,
+        deadline: arguments.deadline,
+        key_deadline: arguments.key_deadline,
+        ..frame_gate::GateConfig::new(arguments.policy)
+    };
     let filters = arguments.video.iter().map(|video| video.filter(arguments)).collect();
     let config = GateConfig::new(&arguments.device, filters, arguments.watch.clone(), control);
     let mut gate = AttachedGate::attach(config.mode(arguments.mode)).map_err(|error| error.to_string())?;

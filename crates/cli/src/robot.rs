@@ -195,7 +195,7 @@ pub(crate) fn parse_congestion(text: &str) -> Result<Congestion, String> {
         None if text == "gcc" => Ok(Congestion::Gcc),
         Some(("scream", target)) => match target.parse() {
             Ok(target) if (Duration::from_millis(1)..=Duration::from_secs(1)).contains(&target) => {
-                Ok(Congestion::Scream(target))
+                Ok(Congestion::Scream { target })
             }
             _ => Err(format!("`{target}` is not the length of a queue; {FORMS}")),
         },
@@ -591,7 +591,7 @@ mod tests {
 
     #[test]
     fn a_law_of_congestion_control_has_a_name_and_scream_a_queue() {
-        let scream = Congestion::Scream(Duration::from_millis(10));
+        let scream = Congestion::Scream { target: Duration::from_millis(10) };
         assert_eq!(parse_congestion("scream:10ms"), Ok(scream));
         assert_eq!(parse_congestion("own_queue"), Ok(Congestion::OwnQueue));
         assert_eq!(parse_congestion("gcc"), Ok(Congestion::Gcc));

@@ -116,17 +116,19 @@ impl Law {
     }
 }
 
-/// Of [`Law::Wave`].
+/// Of wave variables.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "schema", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", serde(default, deny_unknown_fields))]
 pub struct Wave {
-    /// The line's impedance b, N·s/m, above 0: small makes free motion light, large makes what is touched stiff. Matched to the
-    /// servo's damping, the arm's end reflects nothing of what arrives. Default: 30.
+    /// Of the line, N s/m: small makes free motion light, large makes what is touched stiff. 0.1 to 1000. Matched to the servo's damping, the
+    /// arm's end reflects nothing of what arrives.
     pub impedance: f64,
-    /// Time constant of a low-pass on the waves that arrive; 0: none, the default.
+    /// Time constant of a low-pass on what arrives. 0 to 1s.
     pub filter: Duration,
-    /// What a lost message left of the way is made up for with this time constant, above 0. Default: 200 ms.
+    /// Time constant by which the arm makes up for its drift, which lost messages leave. 1ms to 1min.
     pub correction: Duration,
-    /// Joules that each end may give beyond what it was told of: what a wait for a late message costs. Default: 0.02.
+    /// What each end may give beyond what it was told of, J: what a wait for a late message costs. 0 to 10.
     pub reserve: f64,
 }
 
@@ -141,13 +143,15 @@ impl Default for Wave {
     }
 }
 
-/// Of [`Law::Tdpa`].
+/// Of time-domain passivity.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "schema", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", serde(default, deny_unknown_fields))]
 pub struct Tdpa {
-    /// Joules that each end may give beyond what it was told of. With 0 nothing ever moves: the hand meets no force, so that no
-    /// energy goes in. ½ m v² of the arm sets it in motion. Default: 0.02.
+    /// What each end may give beyond what it was told of, J. 0 to 10; with 0 nothing ever moves: the hand meets no force, so that no
+    /// energy goes in. ½ m v² of the arm sets it in motion.
     pub reserve: f64,
-    /// The arm makes up for its drift with this time constant, above 0. Default: 200 ms.
+    /// Time constant by which the arm makes up for its drift. 1ms to 1min.
     pub correction: Duration,
 }
 

@@ -46,54 +46,30 @@ pub struct PathEstimate {
     pub round_trip_p99: Option<Duration>,
 }
 
-/// Why a scheduler chose as it did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reason {
-    /// The policy names the paths or their number.
-    Policy,
-    /// One path meets the deadline, and another one is there when its answer does not come.
-    OneSuffices,
-    /// No path alone is sure enough: these together are.
-    Together,
-    /// Nothing reaches the target: this is the best there is.
-    BestEffort,
-    /// Nothing may hold it up: every path.
-    Emergency,
-    /// No answer came, and this is the last moment for a copy on that path.
-    Silence,
-    /// No answer came in time, and there is time for another copy.
-    Overdue,
-    /// No path is known to be alive: every path is tried.
-    NoneAlive,
+crate::named! {
+    /// Why a scheduler chose as it did.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Reason {
+        /// The policy names the paths or their number.
+        Policy = "policy",
+        /// One path meets the deadline, and another one is there when its answer does not come.
+        OneSuffices = "one_suffices",
+        /// No path alone is sure enough: these together are.
+        Together = "together",
+        /// Nothing reaches the target: this is the best there is.
+        BestEffort = "best_effort",
+        /// Nothing may hold it up: every path.
+        Emergency = "emergency",
+        /// No answer came, and this is the last moment for a copy on that path.
+        Silence = "silence",
+        /// No answer came in time, and there is time for another copy.
+        Overdue = "overdue",
+        /// No path is known to be alive: every path is tried.
+        NoneAlive = "none_alive",
+    }
 }
 
 impl Reason {
-    /// All of them.
-    pub const ALL: [Self; 8] = [
-        Self::Policy,
-        Self::OneSuffices,
-        Self::Together,
-        Self::BestEffort,
-        Self::Emergency,
-        Self::Silence,
-        Self::Overdue,
-        Self::NoneAlive,
-    ];
-
-    /// Its name in traces and results.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Policy => "policy",
-            Self::OneSuffices => "one_suffices",
-            Self::Together => "together",
-            Self::BestEffort => "best_effort",
-            Self::Emergency => "emergency",
-            Self::Silence => "silence",
-            Self::Overdue => "overdue",
-            Self::NoneAlive => "none_alive",
-        }
-    }
-
     /// Was the message sent before, and this is about more copies of it?
     pub const fn is_again(self) -> bool {
         matches!(self, Self::Silence | Self::Overdue)

@@ -21,6 +21,7 @@ mod clock;
 mod deadline;
 mod jitter_buffer;
 mod link;
+mod named;
 mod nearest;
 mod node;
 mod origin;

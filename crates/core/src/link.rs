@@ -109,108 +109,54 @@ pub enum LinkEvent {
     },
 }
 
-/// Why something is gone. Every drop has one, in links and in endpoints alike.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[non_exhaustive]
-pub enum DropCause {
-    /// Random loss on the medium.
-    Loss,
-    /// The queue's limit in packets.
-    QueueFullPackets,
-    /// The queue's limit in bytes.
-    QueueFullBytes,
-    /// The link was cut.
-    Cut,
-    /// The delay element held as many packets as it may.
-    DelayFull,
-    /// A checksum did not match.
-    Corrupted,
-    /// A newer sample took its place before it was sent.
-    Superseded,
-    /// Older than its deadline.
-    TooLate,
-    /// Already delivered once.
-    Duplicate,
-    /// The sender's buffer was full.
-    SendBufferFull,
-    /// Not a packet of this protocol.
-    Malformed,
-    /// The sender stopped trying: a limit on retransmissions, or the connection ended.
-    Abandoned,
-    /// Its authentication failed, or it came from nobody that is trusted.
-    Unauthenticated,
-    /// Authentic, but seen before or too old to tell.
-    Replayed,
-    /// It holds a number that is not finite, or an orientation that is none.
-    NotFinite,
-    /// Beyond what the robot lets itself be told.
-    OutOfLimits,
-    /// More in a second than the receiver takes.
-    RateLimited,
-    /// The robot is stopped and takes no motion.
-    Stopped,
-    /// Active queue management: a queue that is not full says that it is too long.
-    Aqm,
-    /// An acknowledgement that a later one in the same queue made superfluous.
-    AckFiltered,
-    /// Larger than what is to carry it will ever take: the bucket of a shaper, or a transport's longest message.
-    TooBig,
-    /// The frame gate dropped its whole video frame before the queue.
-    Gated,
-}
-
-impl DropCause {
-    /// Every cause, in the order of their counters.
-    pub const ALL: [Self; 22] = [
-        Self::Loss,
-        Self::QueueFullPackets,
-        Self::QueueFullBytes,
-        Self::Cut,
-        Self::DelayFull,
-        Self::Corrupted,
-        Self::Superseded,
-        Self::TooLate,
-        Self::Duplicate,
-        Self::SendBufferFull,
-        Self::Malformed,
-        Self::Abandoned,
-        Self::Unauthenticated,
-        Self::Replayed,
-        Self::NotFinite,
-        Self::OutOfLimits,
-        Self::RateLimited,
-        Self::Stopped,
-        Self::Aqm,
-        Self::AckFiltered,
-        Self::TooBig,
-        Self::Gated,
-    ];
-
-    /// Its name in results and traces.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Loss => "loss",
-            Self::QueueFullPackets => "queue_full_packets",
-            Self::QueueFullBytes => "queue_full_bytes",
-            Self::Cut => "cut",
-            Self::DelayFull => "delay_full",
-            Self::Corrupted => "corrupted",
-            Self::Superseded => "superseded",
-            Self::TooLate => "too_late",
-            Self::Duplicate => "duplicate",
-            Self::SendBufferFull => "send_buffer_full",
-            Self::Malformed => "malformed",
-            Self::Abandoned => "abandoned",
-            Self::Unauthenticated => "unauthenticated",
-            Self::Replayed => "replayed",
-            Self::NotFinite => "not_finite",
-            Self::OutOfLimits => "out_of_limits",
-            Self::RateLimited => "rate_limited",
-            Self::Stopped => "stopped",
-            Self::Aqm => "aqm",
-            Self::AckFiltered => "ack_filtered",
-            Self::TooBig => "too_big",
-            Self::Gated => "gated",
-        }
+crate::named! {
+    /// Why something is gone. Every drop has one, in links and in endpoints alike.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    #[non_exhaustive]
+    pub enum DropCause {
+        /// Random loss on the medium.
+        Loss = "loss",
+        /// The queue's limit in packets.
+        QueueFullPackets = "queue_full_packets",
+        /// The queue's limit in bytes.
+        QueueFullBytes = "queue_full_bytes",
+        /// The link was cut.
+        Cut = "cut",
+        /// The delay element held as many packets as it may.
+        DelayFull = "delay_full",
+        /// A checksum did not match.
+        Corrupted = "corrupted",
+        /// A newer sample took its place before it was sent.
+        Superseded = "superseded",
+        /// Older than its deadline.
+        TooLate = "too_late",
+        /// Already delivered once.
+        Duplicate = "duplicate",
+        /// The sender's buffer was full.
+        SendBufferFull = "send_buffer_full",
+        /// Not a packet of this protocol.
+        Malformed = "malformed",
+        /// The sender stopped trying: a limit on retransmissions, or the connection ended.
+        Abandoned = "abandoned",
+        /// Its authentication failed, or it came from nobody that is trusted.
+        Unauthenticated = "unauthenticated",
+        /// Authentic, but seen before or too old to tell.
+        Replayed = "replayed",
+        /// It holds a number that is not finite, or an orientation that is none.
+        NotFinite = "not_finite",
+        /// Beyond what the robot lets itself be told.
+        OutOfLimits = "out_of_limits",
+        /// More in a second than the receiver takes.
+        RateLimited = "rate_limited",
+        /// The robot is stopped and takes no motion.
+        Stopped = "stopped",
+        /// Active queue management: a queue that is not full says that it is too long.
+        Aqm = "aqm",
+        /// An acknowledgement that a later one in the same queue made superfluous.
+        AckFiltered = "ack_filtered",
+        /// Larger than what is to carry it will ever take: the bucket of a shaper, or a transport's longest message.
+        TooBig = "too_big",
+        /// The frame gate dropped its whole video frame before the queue.
+        Gated = "gated",
     }
 }

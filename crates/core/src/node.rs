@@ -16,43 +16,26 @@ pub trait Node {
     fn poll_timeout(&self) -> Option<Deadline>;
 }
 
-/// What a piece of data means to the person at the other end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum Medium {
-    /// Position, velocity, force: one sample.
-    Haptic = 0,
-    /// One audio frame.
-    Audio = 1,
-    /// One video frame.
-    Video = 2,
-    /// A command or other data that is none of these.
-    Data = 3,
+crate::named! {
+    /// What a piece of data means to the person at the other end.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    #[repr(u8)]
+    pub enum Medium {
+        /// Position, velocity, force: one sample.
+        Haptic = "haptic",
+        /// One audio frame.
+        Audio = "audio",
+        /// One video frame.
+        Video = "video",
+        /// A command or other data that is none of these.
+        Data = "data",
+    }
 }
 
 impl Medium {
-    /// All of them, in the order of their codes.
-    pub const ALL: [Self; 4] = [Self::Haptic, Self::Audio, Self::Video, Self::Data];
-
-    /// Its name in scenarios and results.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Haptic => "haptic",
-            Self::Audio => "audio",
-            Self::Video => "video",
-            Self::Data => "data",
-        }
-    }
-
     /// From the code on the wire.
     pub const fn from_code(code: u8) -> Option<Self> {
-        match code {
-            0 => Some(Self::Haptic),
-            1 => Some(Self::Audio),
-            2 => Some(Self::Video),
-            3 => Some(Self::Data),
-            _ => None,
-        }
+        if (code as usize) < Self::ALL.len() { Some(Self::ALL[code as usize]) } else { None }
     }
 }
 

@@ -301,7 +301,7 @@ impl fmt::Display for Probability {
 }
 
 macro_rules! serde_as_text {
-    ($($quantity:ty),*) => {$(
+    ($($quantity:ident),*) => {$(
         impl Serialize for $quantity {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 serializer.collect_str(self)
@@ -310,6 +310,18 @@ macro_rules! serde_as_text {
         impl<'de> Deserialize<'de> for $quantity {
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
+            }
+        }
+        #[cfg(feature = "schema")]
+        impl schemars::JsonSchema for $quantity {
+            fn inline_schema() -> bool {
+                true
+            }
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($quantity).into()
+            }
+            fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                String::json_schema(generator)
             }
         }
     )*};

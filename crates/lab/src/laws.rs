@@ -14,7 +14,7 @@ use taut_qos::touch::{Surface as Touched, Thing, Touch, shown_by_waves};
 
 use crate::map::{self, BASE, DAMPING, RANGE};
 use crate::run::line::Line;
-use crate::scenario::{Environment, LawSpec, Scenario, Surface, TdpaSpec, Teleop, WaveSpec};
+use crate::scenario::{Environment, LawSpec, Scenario, Surface, Tdpa, Teleop, Wave};
 use crate::transparency;
 
 /// What is simulated costs the more the shorter the period is.
@@ -101,9 +101,9 @@ impl Touching {
         let base = Scenario::parse("map", BASE).ok().and_then(|base| base.teleop);
         let base = base.expect("the map's base is a session, and its test reads it");
         let teleop = Teleop { period: self.period.clamp(PERIODS[0], PERIODS[1]), ..base };
-        let wave = WaveSpec::default();
+        let wave = Wave::default();
         let mut laws = vec![self.position_force(teleop.period)];
-        let simulated = [LawSpec::Wave(wave), LawSpec::Tdpa(TdpaSpec::default())];
+        let simulated = [LawSpec::Wave(wave), LawSpec::Tdpa(Tdpa::default())];
         let told: Vec<LawTold> = simulated
             .into_par_iter()
             .map(|law| match law {
@@ -163,7 +163,7 @@ impl Touching {
         }
     }
 
-    fn even_wave(&self, wave: WaveSpec, period: Duration) -> LawTold {
+    fn even_wave(&self, wave: Wave, period: Duration) -> LawTold {
         let (all, round_trip) = (Some(RANGE[1]), self.round_trips[1] + period);
         let calm = self.thing.map(|_| true);
         let felt = |surface| shown_by_waves(shown(surface), round_trip, wave.impedance);
@@ -313,7 +313,7 @@ mod tests {
         let period = Duration::from_millis(1);
         let told = |ms, thing| {
             let asked = touching(ms, thing);
-            let laws = [asked.position_force(period), asked.even_wave(WaveSpec::default(), period)];
+            let laws = [asked.position_force(period), asked.even_wave(Wave::default(), period)];
             (asked.choice(&laws).0.unwrap(), laws)
         };
         let (near, laws) = told(4, Thing::Foam);

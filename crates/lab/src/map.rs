@@ -284,7 +284,7 @@ impl Cell {
             friction: Some(0.0),
             hysteresis: Some(self.teleop.environment.hysteresis()),
         };
-        Teleop { grip: grip.into(), environment: Environment::Wall(surface), ..self.teleop.clone() }
+        Teleop { grip, environment: Environment::Wall(surface), ..self.teleop.clone() }
     }
 
     fn rest(&self, grip: Mass, wall: [f64; 2], search: Search) -> Rest {
@@ -379,7 +379,7 @@ mod tests {
 
     #[test]
     fn time_domain_passivity_is_calm_over_40_ms_where_little_of_it_is_felt() {
-        let point = found(LawSpec::Tdpa(crate::scenario::TdpaSpec::default()), 40);
+        let point = found(LawSpec::Tdpa(crate::scenario::Tdpa::default()), 40);
         assert_eq!(point.calm_to_n_m, Some(RANGE[1]), "{point:?}");
         assert!(point.felt_to_n_m.is_none_or(|felt| felt < 1_000.0), "{point:?}");
         assert!(point.felt_percent.is_some_and(|percent| (5.0..90.0).contains(&percent)), "{point:?}");

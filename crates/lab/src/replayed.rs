@@ -7,12 +7,12 @@ use serde_json::Value;
 use taut_agent::{DeviceMessage, OperatorDevice, Sample};
 use taut_core::{Bitrate, Bytes, Duration, Seed, Time};
 use taut_report::result::{Distribution, RunResult};
-use taut_session::{ChannelId, State};
+use taut_session::{ChannelId, ChannelKind, State};
 use taut_trace::{RecordedState, SessionRecording};
 use toml::Table;
 
 use crate::run::{Devices, RunError, run_devices};
-use crate::scenario::{ChannelSpec, KindSpec, MakesSpec, Scenario, SizesSpec, TeleopChannel};
+use crate::scenario::{ChannelSpec, MakesSpec, Scenario, SizesSpec, TeleopChannel};
 
 /// A recorded session, and the same over another network.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -185,7 +185,7 @@ fn channel(
         .iter()
         .find_map(|way| recording.sizes.get(&format!("{way}/{}", spec.name)));
     let sizes = sizes.filter(|sizes| !sizes.is_empty())?;
-    if spec.kind == KindSpec::Motion {
+    if spec.kind == ChannelKind::Motion {
         left_out.push(format!(
             "{} messages of {:?}: a simulated arm is moved by states",
             sizes.len(),

@@ -127,7 +127,7 @@ impl Cell {
         copies: Copies,
         seed: Seed,
     ) -> Option<Minute> {
-        let teleop = Teleop { grip: grip.into(), ..self.teleop.clone() };
+        let teleop = Teleop { grip, ..self.teleop.clone() };
         let line = Line { periods: self.periods, ..Line::default() };
         let ends = Ends { teleop: &teleop, line, losses, saving, copies, seed };
         // The person is the same whatever is lost.

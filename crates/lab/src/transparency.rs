@@ -10,7 +10,7 @@ use taut_report::result::{FeltResult, TransparencyPoint, TransparencyResult};
 use crate::map::{self, Map};
 use crate::run::ends::{self, Copies, Ends, Losses, Saving};
 use crate::run::line::Line;
-use crate::scenario::{Environment, LawSpec, Scenario, ScenarioError, Surface, Teleop, WaveSpec};
+use crate::scenario::{Environment, LawSpec, Scenario, ScenarioError, Surface, Teleop, Wave};
 use crate::sines::{BASE, FREQUENCIES, Felt, Impedance, Moment, Sines, WARM, error_percent, truth};
 
 /// For how long it is measured, in bases.
@@ -167,7 +167,7 @@ impl Cell {
 
     /// 4 m₀ / T²: what a line of waves of impedance b shows at most, 2b/T, where it shows m₀ = bT/2 of inertia in free motion.
     fn frontier(&self) -> Option<f64> {
-        let LawSpec::Wave(WaveSpec { impedance, .. }) = self.teleop.law else { return None };
+        let LawSpec::Wave(Wave { impedance, .. }) = self.teleop.law else { return None };
         self.teleop.environment.surface()?;
         let time = self.round_trip.as_secs_f64();
         Some(2.0 * impedance / time)

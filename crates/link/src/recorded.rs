@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use taut_core::{DropCause, Duration, LinkEvent, Packet, PacketMeta, Time};
 
 use crate::Luck;
@@ -124,7 +126,9 @@ impl PathRecording {
 }
 
 /// What a packet meets that is not the first of its row.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(rename = "RecordedLater")]
 pub enum Later {
     /// The same as the first.
     #[default]

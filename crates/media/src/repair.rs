@@ -4,6 +4,8 @@ use taut_core::Duration;
 
 /// How losses of a channel's messages are mended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "schema", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", serde(rename_all = "snake_case"))]
 pub enum Repair {
     /// By whatever there is time for. Where a loss would be noticed and repeated before the deadline, that. Where not, and losses are seen: parity
     /// for a message of several parts, a copy of one of a single part.

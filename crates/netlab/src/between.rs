@@ -13,14 +13,16 @@ use crate::cross::Books;
 use crate::emulate::{DirectionStats, Emulator, RunningEmulator, Tun, TunConfig};
 use crate::{Namespace, NamespaceError, Options, RealError};
 
-/// What stands between the operator's namespace and the robot's.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Between {
-    /// taut's emulator: the scenario's link chains, the code of the simulator, in real time.
-    #[default]
-    Emulator,
-    /// The kernel's own queueing disciplines, HTB and netem (tc(8)), on the devices of two routers.
-    Netem,
+taut_core::named! {
+    /// What stands between the operator's namespace and the robot's.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub enum Between {
+        /// taut's emulator: the scenario's link chains, the code of the simulator, in real time.
+        #[default]
+        Emulator = "emulator",
+        /// The kernel's own queueing disciplines, HTB and netem (tc(8)), on the devices of two routers.
+        Netem = "netem",
+    }
 }
 
 /// Two namespaces that are joined by one path or several. They go with this value.
@@ -66,17 +68,6 @@ pub(crate) trait Middle {
 }
 
 impl Between {
-    /// All of them.
-    pub const ALL: [Self; 2] = [Self::Emulator, Self::Netem];
-
-    /// Its name in arguments.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Emulator => "emulator",
-            Self::Netem => "netem",
-        }
-    }
-
     /// What results say of runs over it.
     pub const fn ran(self) -> Ran {
         match self {

@@ -27,7 +27,8 @@ impl RunningGate {
         queue: &str,
     ) -> Result<Self, RealError> {
         let watch = format!("qdisc:{queue}/{}", gate.class).parse().map_err(GateError::from)?;
-        let config = GateConfig::new(device, vec![VideoFilter::new(gate.filter)], watch, gate.control);
+        let config =
+            GateConfig::new(device, vec![VideoFilter::new(gate.config.filter())], watch, gate.config);
         let stop = Arc::new(AtomicBool::new(false));
         let (namespace, stopped) = (namespace.share()?, Arc::clone(&stop));
         let (attached, is_attached) = channel();

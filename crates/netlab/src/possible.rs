@@ -4,7 +4,7 @@ use taut_core::{Bytes, Seed};
 use taut_io::tcp::KernelTcp;
 use taut_lab::run::{Inputs, RunError, cross_flows, path_links};
 use taut_lab::scenario::{
-    Congestion, MptcpScheduler, Scenario, Session, Stream, TcpSpec, Teleop, Traffic, TransportSpec,
+    CongestionControl, Scenario, Scheduler, Session, Stream, TcpSpec, Teleop, Traffic, TransportSpec,
 };
 
 use crate::NamespaceError;
@@ -155,19 +155,17 @@ pub(crate) fn prepare(scenario: &Scenario, network: &Network) -> Result<(), Name
 }
 
 /// What the kernel calls it. Its Reno recovers as RFC 6582 says.
-pub(crate) const fn congestion(congestion: Congestion) -> &'static str {
+pub(crate) const fn congestion(congestion: CongestionControl) -> &'static str {
     match congestion {
-        Congestion::Reno | Congestion::Newreno => "reno",
-        Congestion::Cubic => "cubic",
+        CongestionControl::Reno | CongestionControl::NewReno => "reno",
+        CongestionControl::Cubic => "cubic",
     }
 }
 
 /// What of a transport cannot be.
 fn transport(spec: &TransportSpec) -> Option<(&'static str, String)> {
     let (key, message) = match *spec {
-        TransportSpec::Mptcp(spec)
-            if !matches!(spec.scheduler, MptcpScheduler::Minrtt | MptcpScheduler::Linux) =>
-        {
+        TransportSpec::Mptcp(spec) if !matches!(spec.scheduler, Scheduler::MinRtt | Scheduler::Linux) => {
             let message = "the kernel's Multipath TCP has one of its own: name linux, or minrtt";
             ("transport.mptcp.scheduler", message.to_owned())
         }

@@ -25,15 +25,24 @@ use taut_core::Duration;
 
 use self::frequency::{Crossover, Frequency, product};
 
-/// A mass on a spring and a damper, SI units.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// A mass on a spring and a damper, such as a hand and the device in it: from where it is to where it is meant to be.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Grip"))]
 pub struct Mass {
-    /// kg.
+    /// kg. Of a hand 0.01 to 10.
     pub mass: f64,
-    /// N·s/m.
+    /// N s/m. Of a hand 0.1 to 1000.
     pub damping: f64,
-    /// N/m.
+    /// N/m. Of a hand 1 to 10000.
     pub stiffness: f64,
+}
+
+impl Default for Mass {
+    /// [`Touch::HAND`].
+    fn default() -> Self {
+        Touch::HAND
+    }
 }
 
 /// What is touched: it pushes back as a spring and a damper (Kelvin–Voigt).
@@ -54,31 +63,21 @@ impl Surface {
     pub const WALL: Self = Self { stiffness: 3_000.0, damping: 10.0 };
 }
 
-/// Things to touch that have a name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Thing {
-    /// [`Surface::FOAM`].
-    Foam,
-    /// [`Surface::SPRING`].
-    Spring,
-    /// [`Surface::WALL`].
-    Wall,
+taut_core::named! {
+    /// Things to touch that have a name.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Thing {
+        /// [`Surface::FOAM`].
+        Foam = "foam",
+        /// [`Surface::SPRING`].
+        Spring = "spring",
+        /// [`Surface::WALL`].
+        Wall = "wall",
+    }
 }
 
 impl Thing {
-    /// All, the softest first.
-    pub const ALL: [Self; 3] = [Self::Foam, Self::Spring, Self::Wall];
-
-    /// Its name: `"wall"`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Foam => "foam",
-            Self::Spring => "spring",
-            Self::Wall => "wall",
-        }
-    }
-
     /// How it pushes back.
     pub const fn surface(self) -> Surface {
         match self {

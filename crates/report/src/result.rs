@@ -64,23 +64,15 @@ macro_rules! in_files {
 
 in_files!(RunResult, CampaignResult, ComparisonResult);
 
-/// A session's two directions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Direction {
-    /// Operator to robot.
-    Forward,
-    /// Robot to operator.
-    Backward,
-}
-
-impl Direction {
-    /// Its name in results.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Forward => "forward",
-            Self::Backward => "backward",
-        }
+taut_core::named! {
+    /// A session's two directions.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Direction {
+        /// Operator to robot.
+        Forward = "forward",
+        /// Robot to operator.
+        Backward = "backward",
     }
 }
 
@@ -157,29 +149,22 @@ pub struct Worst {
     pub waited_ms: f64,
 }
 
-/// Where a run ran.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Ran {
-    /// In virtual time.
-    #[default]
-    Simulated,
-    /// Over real sockets, through the emulator.
-    Real,
-    /// Over real sockets, through the queueing disciplines of a kernel.
-    Kernel,
+taut_core::named! {
+    /// Where a run ran.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Ran {
+        /// In virtual time.
+        #[default]
+        Simulated = "simulated",
+        /// Over real sockets, through the emulator.
+        Real = "real",
+        /// Over real sockets, through the queueing disciplines of a kernel.
+        Kernel = "kernel",
+    }
 }
 
 impl Ran {
-    /// Its name in reports.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Simulated => "simulated",
-            Self::Real => "real",
-            Self::Kernel => "kernel",
-        }
-    }
-
     fn is_simulated(&self) -> bool {
         *self == Self::Simulated
     }

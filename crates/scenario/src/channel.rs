@@ -5,11 +5,12 @@ use serde::{Deserialize, Serialize};
 use taut_core::{Bitrate, Bytes, Duration};
 use taut_session::motion::Schema as MotionSchema;
 use taut_session::{
-    Channel, ChannelDefaults, ChannelKind, Delivery, Direction, Encoding, OperatorConfig, Playout, Repair,
-    RobotConfig, Schema,
+    Channel, ChannelDefaults, ChannelKind, Codec, Delivery, Direction, Encoding, OperatorConfig, Playout,
+    Repair, RobotConfig, Schema,
 };
 
-use super::teleop::{CodecSpec, Teleop};
+use super::schema::defaults::{kbit, u32};
+use super::teleop::Teleop;
 use super::validate::{Checked, fault, within};
 
 /// A channel of a session of operator and robot. It is open when both ends declare the same name, direction, kind, schema, encoding and
@@ -20,26 +21,25 @@ pub struct ChannelSpec {
     /// Its name, such as `arm/servo_jp`: 1 to 64 bytes, once in each direction.
     pub name: String,
     /// What it is for; the other keys' defaults follow from it.
-    pub kind: KindSpec,
+    pub kind: ChannelKind,
     /// Which way; without it, motion and commands go to the robot, feedback, video and telemetry to the operator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub direction: Option<WaySpec>,
+    pub direction: Option<Direction>,
     /// What its payloads are, by a name: `taut/State`, `taut/Joints`, `taut/Twist` or `taut/Gripper` where they move the robot. Without
     /// it, the channel's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema: Option<String>,
     /// The bytes of its payloads; without it, `taut` for motion, `raw` for video, audio and bulk, and `json` for the others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub encoding: Option<EncodingSpec>,
+    pub encoding: Option<Encoding>,
     /// The text that defines the schema, of which both ends have the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub definition: Option<String>,
     /// What becomes of messages that are lost or overtaken; without it, that of the kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub delivery: Option<DeliverySpec>,
+    pub delivery: Option<Delivery>,
     /// The age at which a message is worthless, to 1h; 0s: messages do not age. Without it, that of the kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub deadline: Option<Duration>,
     /// Which channel goes first: 0, ahead of the others, to 7. Without it, that of the kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -49,30 +49,13 @@ pub struct ChannelSpec {
     pub rate: Option<f64>,
     /// The largest payload. 1B to 16MB. Without it, that of the kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub largest: Option<Bytes>,
     /// How losses are mended; the sender's counts. Without it, `auto`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub repair: Option<RepairSpec>,
+    pub repair: Option<Repair>,
     /// When its receiver gives messages on. Without it, as they come.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub playout: Option<PlayoutSpec>,
-}
-
-/// How losses are mended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum RepairSpec {
-    /// Of what is delivered by its deadline: by repetition where there is time, else by parity or a copy.
-    Auto,
-    /// Not at all.
-    None,
-    /// Every message goes twice.
-    Copy,
-    /// A message of several parts goes with parity, one of a single part twice.
-    Parity,
-    /// By repetition alone.
-    Repeat,
 }
 
 /// When messages are given on, other than as they come.
@@ -80,7 +63,7 @@ pub enum RepairSpec {
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum PlayoutSpec {
     /// So long after the shortest way. To 10s.
-    Fixed(#[schemars(with = "String")] Duration),
+    Fixed(Duration),
     /// After it by what the jitter asks for, within bounds: four times that of RFC 3550 for a channel.
     Adaptive(PlayoutBounds),
 }
@@ -103,85 +86,9 @@ impl PlayoutSpec {
 #[serde(deny_unknown_fields)]
 pub struct PlayoutBounds {
     /// At least.
-    #[schemars(with = "String")]
     pub min: Duration,
     /// At most. From `min` to 10s.
-    #[schemars(with = "String")]
     pub max: Duration,
-}
-
-/// What a channel is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum KindSpec {
-    /// What moves the robot, within limits that the robot has for it: newest, 200 ms, priority 0, 4 kB.
-    Motion,
-    /// What the robot measures: newest, 200 ms, priority 1, 4 kB.
-    Feedback,
-    /// Pictures: deadline, 300 ms, priority 4, 1 MB.
-    Video,
-    /// Sound: deadline, 200 ms, priority 3, 64 kB.
-    Audio,
-    /// What has to arrive in order: reliable, priority 2, 64 kB.
-    Command,
-    /// What is looked at: newest, without a deadline, priority 5, 64 kB.
-    Telemetry,
-    /// What has time: reliable, priority 7, 1 MB.
-    Bulk,
-}
-
-impl KindSpec {
-    fn declared(self) -> ChannelKind {
-        match self {
-            Self::Motion => ChannelKind::Motion,
-            Self::Feedback => ChannelKind::Feedback,
-            Self::Video => ChannelKind::Video,
-            Self::Audio => ChannelKind::Audio,
-            Self::Command => ChannelKind::Command,
-            Self::Telemetry => ChannelKind::Telemetry,
-            Self::Bulk => ChannelKind::Bulk,
-        }
-    }
-}
-
-/// Which way messages of a channel go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum WaySpec {
-    /// From the operator.
-    ToRobot,
-    /// From the robot.
-    ToOperator,
-}
-
-/// The bytes of a channel's payloads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum EncodingSpec {
-    /// taut's own, of what moves a robot.
-    Taut,
-    /// Of ROS 2.
-    Cdr,
-    /// Protocol Buffers.
-    Protobuf,
-    /// JSON.
-    Json,
-    /// Any.
-    Raw,
-}
-
-/// What becomes of messages that are lost or overtaken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum DeliverySpec {
-    /// A newer one supersedes those that wait; what is lost is lost.
-    Newest,
-    /// Repeated while there is time.
-    Deadline,
-    /// Repeated until it arrives, in order.
-    Reliable,
-    /// Sent once: what is lost is lost, and what was overtaken counts all the same.
-    Once,
 }
 
 impl ChannelSpec {
@@ -190,22 +97,24 @@ impl ChannelSpec {
     /// # Errors
     /// When neither it nor its kind says so.
     pub fn way(&self) -> Result<Direction, String> {
-        Ok(match (self.direction, self.kind) {
-            (Some(WaySpec::ToRobot), _) | (None, KindSpec::Motion | KindSpec::Command) => Direction::ToRobot,
-            (Some(WaySpec::ToOperator), _)
-            | (None, KindSpec::Feedback | KindSpec::Video | KindSpec::Telemetry) => Direction::ToOperator,
-            (None, KindSpec::Audio | KindSpec::Bulk) => {
-                return Err("say direction = \"to_robot\" or \"to_operator\"".to_owned());
+        match (self.direction, self.kind) {
+            (Some(way), _) => Ok(way),
+            (None, ChannelKind::Motion | ChannelKind::Command) => Ok(Direction::ToRobot),
+            (None, ChannelKind::Feedback | ChannelKind::Video | ChannelKind::Telemetry) => {
+                Ok(Direction::ToOperator)
             }
-        })
+            (None, ChannelKind::Audio | ChannelKind::Bulk) => {
+                Err("say direction = \"to_robot\" or \"to_operator\"".to_owned())
+            }
+        }
     }
 
     /// The bytes of its payloads.
-    pub fn bytes(&self) -> EncodingSpec {
+    pub fn bytes(&self) -> Encoding {
         self.encoding.unwrap_or(match self.kind {
-            KindSpec::Motion => EncodingSpec::Taut,
-            KindSpec::Video | KindSpec::Audio | KindSpec::Bulk => EncodingSpec::Raw,
-            KindSpec::Feedback | KindSpec::Command | KindSpec::Telemetry => EncodingSpec::Json,
+            ChannelKind::Motion => Encoding::Taut,
+            ChannelKind::Video | ChannelKind::Audio | ChannelKind::Bulk => Encoding::Raw,
+            ChannelKind::Feedback | ChannelKind::Command | ChannelKind::Telemetry => Encoding::Json,
         })
     }
 
@@ -216,13 +125,7 @@ impl ChannelSpec {
 
     /// What becomes of its messages.
     pub fn fate(&self) -> Delivery {
-        match self.delivery {
-            Some(DeliverySpec::Newest) => Delivery::Newest,
-            Some(DeliverySpec::Deadline) => Delivery::Deadline,
-            Some(DeliverySpec::Reliable) => Delivery::Reliable,
-            Some(DeliverySpec::Once) => Delivery::Once,
-            None => self.defaults().delivery,
-        }
+        self.delivery.unwrap_or(self.defaults().delivery)
     }
 
     /// The age at which a message is worthless, as it is declared.
@@ -241,7 +144,7 @@ impl ChannelSpec {
     }
 
     fn defaults(&self) -> ChannelDefaults {
-        ChannelDefaults::of(self.kind.declared())
+        ChannelDefaults::of(self.kind)
     }
 
     /// What moves by it.
@@ -249,11 +152,11 @@ impl ChannelSpec {
     /// # Errors
     /// When it is motion of another schema than a robot can be moved by.
     pub fn motion(&self) -> Result<Option<MotionSchema>, String> {
-        if self.kind != KindSpec::Motion {
+        if self.kind != ChannelKind::Motion {
             return Ok(None);
         }
         let schema = MotionSchema::from_name(self.schema_name());
-        let schema = schema.filter(|_| self.bytes() == EncodingSpec::Taut);
+        let schema = schema.filter(|_| self.bytes() == Encoding::Taut);
         schema.map(Some).ok_or_else(|| {
             let names: Vec<&str> = MotionSchema::ALL.iter().map(|schema| schema.name()).collect();
             format!("a channel of kind motion has schema = one of {}, encoding = \"taut\"", names.join(", "))
@@ -267,19 +170,12 @@ impl ChannelSpec {
     pub fn channel(&self) -> Result<Channel, String> {
         self.motion()?;
         self.check().map_err(|(key, message)| format!("{key}: {message}"))?;
-        let encoding = match self.bytes() {
-            EncodingSpec::Taut => Encoding::Taut,
-            EncodingSpec::Cdr => Encoding::Cdr,
-            EncodingSpec::Protobuf => Encoding::Protobuf,
-            EncodingSpec::Json => Encoding::Json,
-            EncodingSpec::Raw => Encoding::Raw,
-        };
-        let schema = Schema::new(self.schema_name(), encoding);
+        let schema = Schema::new(self.schema_name(), self.bytes());
         let schema = match &self.definition {
             Some(text) => schema.definition(text),
             None => schema,
         };
-        let channel = Channel::new(&self.name, self.way()?, self.kind.declared(), schema)
+        let channel = Channel::new(&self.name, self.way()?, self.kind, schema)
             .delivery(self.fate())
             .priority(self.urgency())
             .largest(self.most());
@@ -296,13 +192,7 @@ impl ChannelSpec {
 
     /// How losses are mended.
     pub fn mended(&self) -> Repair {
-        match self.repair {
-            None | Some(RepairSpec::Auto) => Repair::Auto,
-            Some(RepairSpec::None) => Repair::None,
-            Some(RepairSpec::Copy) => Repair::Copy,
-            Some(RepairSpec::Parity) => Repair::Parity,
-            Some(RepairSpec::Repeat) => Repair::Repeat,
-        }
+        self.repair.unwrap_or_default()
     }
 
     /// When messages are given on.
@@ -353,13 +243,13 @@ pub struct MakesSpec {
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum SizesSpec {
     /// All alike. To the channel's largest.
-    Constant(#[schemars(with = "String")] Bytes),
+    Constant(Bytes),
     /// Any between, each as likely.
     Uniform(UniformSizes),
     /// Pictures of a video encoder, which follows the rate that the session leaves it.
     Encoder(EncoderSpec),
     /// These, over and over: those of a recording.
-    Listed(#[schemars(with = "Vec<String>")] Vec<Bytes>),
+    Listed(Vec<Bytes>),
 }
 
 /// Sizes of which each is as likely.
@@ -367,10 +257,8 @@ pub enum SizesSpec {
 #[serde(deny_unknown_fields)]
 pub struct UniformSizes {
     /// The least.
-    #[schemars(with = "String")]
     pub least: Bytes,
     /// The largest. From `least` to the channel's.
-    #[schemars(with = "String")]
     pub largest: Bytes,
 }
 
@@ -380,40 +268,26 @@ pub struct UniformSizes {
 #[serde(deny_unknown_fields)]
 pub struct EncoderSpec {
     /// Its highest rate, and the one until the session tells another. 10kbit to 1Gbit.
-    #[schemars(with = "String")]
     pub most: Bitrate,
     /// Its lowest. From 10kbit to `most`; default 100kbit.
-    #[serde(default = "least_rate")]
-    #[schemars(with = "String")]
+    #[serde(default = "kbit::<100>")]
     pub least: Bitrate,
     /// One picture of so many is a key picture, the first among them. 1 to 10000; default 60.
-    #[serde(default = "key_every")]
+    #[serde(default = "u32::<60>")]
     pub key_every: u32,
     /// So many times as long as the others. 1 to 100; default 5.
-    #[serde(default = "key_times")]
+    #[serde(default = "u32::<5>")]
     pub key_times: u32,
-}
-
-const fn least_rate() -> Bitrate {
-    Bitrate::from_bps(100_000)
-}
-
-const fn key_every() -> u32 {
-    60
-}
-
-const fn key_times() -> u32 {
-    5
 }
 
 pub(super) fn check(teleop: &Teleop) -> Checked {
     let (mut operator, mut robot) = (OperatorConfig::new(), RobotConfig::new());
-    if teleop.codec == CodecSpec::Omni71 && !teleop.channels.is_empty() {
+    if teleop.codec == Codec::Omni71 && !teleop.channels.is_empty() {
         return fault("teleop.channels", "omni71 has no channels; they need codec = \"native\"");
     }
     for (at, TeleopChannel { channel, makes }) in teleop.channels.iter().enumerate() {
         let key = format!("teleop.channels.{at}");
-        if channel.kind == KindSpec::Motion {
+        if channel.kind == ChannelKind::Motion {
             return fault(
                 format!("{key}.channel.kind"),
                 "the simulated arm is moved by states, not by channels",

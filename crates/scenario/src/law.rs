@@ -6,11 +6,13 @@ use std::str::FromStr;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use taut_control::{Law, Oracle, Tdpa, Wave};
-use taut_core::{Duration, HoldTarget};
+use taut_control::{Law, Oracle};
+pub use taut_control::{Tdpa, Wave};
+use taut_core::HoldTarget;
+use taut_session::Codec;
 
 use super::channel::{PlayoutBounds, PlayoutSpec};
-use super::teleop::{CodecSpec, Environment, Teleop};
+use super::teleop::{Environment, Teleop};
 use super::validate::{Checked, fault, within};
 
 /// By which rule force and motion of hand and arm follow from each other.
@@ -23,59 +25,14 @@ pub enum LawSpec {
     /// Each follows the other by a spring and a damper as the arm's controller.
     PositionPosition,
     /// Wave variables, calm over any delay.
-    Wave(WaveSpec),
+    Wave(Wave),
     /// Time-domain passivity, which gives no more energy than came in.
-    Tdpa(TdpaSpec),
+    Tdpa(Tdpa),
     /// The true model of the environment, without its friction, rendered beside the hand: a bound for the others, for no robot knows the truth.
     Oracle,
 }
 
-/// Of wave variables.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct WaveSpec {
-    /// Of the line, N s/m: small makes free motion light, large makes what is touched stiff. 0.1 to 1000.
-    pub impedance: f64,
-    /// Time constant of a low-pass on what arrives. 0 to 1s.
-    #[schemars(with = "String")]
-    pub filter: Duration,
-    /// Time constant by which the arm makes up for its drift. 1ms to 1min.
-    #[schemars(with = "String")]
-    pub correction: Duration,
-    /// What each end may give beyond what it was told of, J. 0 to 10.
-    pub reserve: f64,
-}
-
-impl Default for WaveSpec {
-    fn default() -> Self {
-        let Wave { impedance, filter, correction, reserve } = Wave::default();
-        Self { impedance, filter, correction, reserve }
-    }
-}
-
-/// Of time-domain passivity.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct TdpaSpec {
-    /// What each end may give beyond what it was told of, J; with 0 nothing moves. 0 to 10.
-    pub reserve: f64,
-    /// Time constant by which the arm makes up for its drift. 1ms to 1min.
-    #[schemars(with = "String")]
-    pub correction: Duration,
-}
-
-impl Default for TdpaSpec {
-    fn default() -> Self {
-        let Tdpa { reserve, correction } = Tdpa::default();
-        Self { reserve, correction }
-    }
-}
-
 impl LawSpec {
-    pub(super) fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
-
     /// Its name, as in a scenario: `"wave"`.
     pub fn name(&self) -> &'static str {
         self.anywhere().name()
@@ -86,8 +43,8 @@ impl LawSpec {
         [
             Self::PositionForce,
             Self::PositionPosition,
-            Self::Wave(WaveSpec::default()),
-            Self::Tdpa(TdpaSpec::default()),
+            Self::Wave(Wave::default()),
+            Self::Tdpa(Tdpa::default()),
             Self::Oracle,
         ]
     }
@@ -107,10 +64,8 @@ impl LawSpec {
         match *self {
             Self::PositionForce => None,
             Self::PositionPosition => Some(Law::PositionPosition),
-            Self::Wave(WaveSpec { impedance, filter, correction, reserve }) => {
-                Some(Law::Wave(Wave { impedance, filter, correction, reserve }))
-            }
-            Self::Tdpa(TdpaSpec { reserve, correction }) => Some(Law::Tdpa(Tdpa { reserve, correction })),
+            Self::Wave(wave) => Some(Law::Wave(wave)),
+            Self::Tdpa(tdpa) => Some(Law::Tdpa(tdpa)),
             Self::Oracle => {
                 let [stiffness, damping, _] = environment.surface().unwrap_or_default();
                 Some(Law::Oracle(Oracle { stiffness, damping, ..Oracle::default() }))
@@ -163,13 +118,13 @@ pub(super) fn check(teleop: &Teleop) -> Checked {
     let key = |name: &str| format!("teleop.law.{name}");
     match teleop.law {
         LawSpec::PositionForce | LawSpec::PositionPosition | LawSpec::Oracle => {}
-        LawSpec::Wave(WaveSpec { impedance, filter, correction, reserve }) => {
+        LawSpec::Wave(Wave { impedance, filter, correction, reserve }) => {
             in_range(key("wave.impedance"), impedance, Wave::IMPEDANCE)?;
             in_range(key("wave.filter"), filter, Wave::FILTER)?;
             in_range(key("wave.correction"), correction, Wave::CORRECTION)?;
             in_range(key("wave.reserve"), reserve, Wave::RESERVE)?;
         }
-        LawSpec::Tdpa(TdpaSpec { reserve, correction }) => {
+        LawSpec::Tdpa(Tdpa { reserve, correction }) => {
             in_range(key("tdpa.reserve"), reserve, Tdpa::RESERVE)?;
             in_range(key("tdpa.correction"), correction, Tdpa::CORRECTION)?;
         }
@@ -177,10 +132,10 @@ pub(super) fn check(teleop: &Teleop) -> Checked {
     if teleop.playout.is_some_and(|playout| !playout.is_possible()) {
         return fault("teleop.playout", PlayoutSpec::RANGE);
     }
-    if teleop.codec == CodecSpec::Omni71 && teleop.coupling().is_some() {
+    if teleop.codec == Codec::Omni71 && teleop.coupling().is_some() {
         return fault("teleop.law", "needs `codec = \"native\"`: omni71 has no place for a law's energy");
     }
-    if teleop.turns && teleop.codec == CodecSpec::Omni71 {
+    if teleop.turns && teleop.codec == Codec::Omni71 {
         return fault("teleop.turns", "needs `codec = \"native\"`: omni71 has no place for a torque");
     }
     if teleop.turns && teleop.environment.surface().is_some_and(|[.., friction]| friction > 0.0) {

@@ -25,18 +25,15 @@ use taut_core::printable;
 
 pub use axes::{Axis, AxisValue, Choice, Choices};
 pub use channel::{
-    ChannelSpec, DeliverySpec, EncoderSpec, EncodingSpec, KindSpec, MakesSpec, PlayoutBounds, PlayoutSpec,
-    RepairSpec, SizesSpec, TeleopChannel, UniformSizes, WaySpec,
+    ChannelSpec, EncoderSpec, MakesSpec, PlayoutBounds, PlayoutSpec, SizesSpec, TeleopChannel, UniformSizes,
 };
 pub use json_schema::json_schema;
-pub use law::{LawSpec, TdpaSpec, WaveSpec};
+pub use law::{LawSpec, Tdpa, Wave};
 pub use plant::{ArmSpec, DeviceSpec};
 pub use schema::*;
 pub use set::Setting;
-pub use shape::Shaping;
-pub use teleop::{
-    ClockSpec, CodecSpec, CongestionSpec, Environment, Grip, OrderSpec, ProcessingSpec, Surface, Teleop,
-};
+pub use shape::{Shaping, parse_gate};
+pub use teleop::{ClockSpec, Environment, ProcessingSpec, Surface, Teleop};
 pub use wanted::{ReserveOf, ReserveSpec, WantedSpec};
 
 /// What is wrong with a scenario: one line with the file, the line, the key and what is allowed.

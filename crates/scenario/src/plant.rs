@@ -20,10 +20,8 @@ pub struct DeviceSpec {
     /// From one reading to the next, m; velocity is then the difference of two readings by the period. 0, exact, to 0.01.
     pub encoder: f64,
     /// Time constant of a low-pass on the velocity that it tells. 0 to 1s.
-    #[schemars(with = "String")]
     pub velocity_filter: Duration,
     /// Time constant with which its force follows what is asked: amplifier and motor. 0 to 1s.
-    #[schemars(with = "String")]
     pub lag: Duration,
 }
 
@@ -37,26 +35,12 @@ pub struct ArmSpec {
     /// From one reading that it tells to the next, m; velocity is then the difference of two readings by the period. 0, exact, to 0.01.
     pub encoder: f64,
     /// Time constant of a low-pass on the velocity that it tells. 0 to 1s.
-    #[schemars(with = "String")]
     pub velocity_filter: Duration,
     /// Time constant with which its controller's force follows what is asked: amplifier and motor. 0 to 100ms.
-    #[schemars(with = "String")]
     pub lag: Duration,
     /// The most that its controller can push, N. 0.001 to 10000. Without it: any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub force: Option<f64>,
-}
-
-impl DeviceSpec {
-    pub(super) fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
-}
-
-impl ArmSpec {
-    pub(super) fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
 }
 
 /// m.

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use toml::{Table, Value};
 
-use super::schema::{ElementSpec, GateSpec, QueueSpec};
+use super::schema::{ElementSpec, GateConfig, QueueSpec};
 use super::{Scenario, ScenarioError, explain, validate};
 
 /// What is put at every server of a link.
@@ -12,7 +12,7 @@ pub struct Shaping {
     /// This queue instead of its own.
     pub queue: Option<QueueSpec>,
     /// This frame gate before it, instead of those that are there.
-    pub gate: Option<GateSpec>,
+    pub gate: Option<GateConfig>,
 }
 
 impl Scenario {
@@ -64,14 +64,12 @@ impl QueueSpec {
     }
 }
 
-impl GateSpec {
-    /// A policy by its name (`aimd3`), with the defaults, or as a scenario has it: `{ policy = "aimd3", port = 5006 }`.
-    ///
-    /// # Errors
-    /// Says what is wrong with it, in words.
-    pub fn parse(text: &str) -> Result<Self, String> {
-        parsed(text, &format!("{{ policy = {} }}", Value::String(text.to_owned())))
-    }
+/// A gate by the name of its policy (`aimd3`), with the defaults, or as a scenario has it: `{ policy = "aimd3", port = 5006 }`.
+///
+/// # Errors
+/// Says what is wrong with it, in words.
+pub fn parse_gate(text: &str) -> Result<GateConfig, String> {
+    parsed(text, &format!("{{ policy = {} }}", Value::String(text.to_owned())))
 }
 
 /// A table in TOML, which is `text` itself or what its name stands for.
@@ -106,7 +104,7 @@ traffic = { cbr = { rate = "1Mbit", packet = "150B" } }
 
     fn shaped(link: &str, queue: &str, gate: Option<&str>) -> Result<String, String> {
         let scenario = Scenario::parse("narrow.toml", NARROW).unwrap();
-        let gate = gate.map(GateSpec::parse).transpose()?;
+        let gate = gate.map(parse_gate).transpose()?;
         let shaping = Shaping { queue: Some(QueueSpec::parse(queue)?), gate };
         let shaped = scenario.shaped(link, &shaping).map_err(|error| error.to_string())?;
         let chain = toml::Table::try_from(&shaped).unwrap()["links"][link]["chain"].to_string();

@@ -6,11 +6,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use taut_core::{Bitrate, Bytes, Duration, Probability};
 use taut_qos::touch::{self, Lags, Mass, Touch};
+use taut_session::{Codec, Congestion, Order};
 
 use super::channel::{self, PlayoutSpec, TeleopChannel};
 use super::law::{self, LawSpec};
 use super::plant::{self, ArmSpec, DeviceSpec};
 use super::schema::TransportSpec;
+use super::schema::defaults::{bytes, is_default, ms, tenths, u8, u32, usize, yes};
 use super::validate::{Checked, LONGEST, MOST_PATHS, check_transport, fault, vertex, within};
 use super::wanted::{self, WantedSpec};
 
@@ -27,33 +29,26 @@ pub struct Teleop {
     #[serde(default)]
     pub transport: TransportSpec,
     /// Over how many paths: parallel links between the two vertices, in the order of their names. 1 to 8.
-    #[serde(default = "one", skip_serializing_if = "is_one")]
+    #[serde(default = "u8::<1>", skip_serializing_if = "is_one")]
     pub paths: u8,
     /// Noise IK around every transport but QUIC and MPQUIC, which have TLS 1.3 themselves. Off: in plain text, for the lab only.
     #[serde(default = "yes")]
     pub secure: bool,
     /// The bytes of the session.
     #[serde(default)]
-    pub codec: CodecSpec,
+    pub codec: Codec,
     /// Of `omni71`, the length of a sample, padding included. 71B to 1kB.
-    #[serde(default = "seventy_one")]
-    #[schemars(with = "String")]
+    #[serde(default = "bytes::<71>")]
     pub sample_length: Bytes,
     /// The device makes a state every period. 10us to 1s.
-    #[serde(default = "one_millisecond")]
-    #[schemars(with = "String")]
+    #[serde(default = "ms::<1>")]
     pub period: Duration,
     /// The device stops after so many states; without it, at the scenario's `duration`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub messages: Option<u64>,
     /// The age at which a state is worthless. 1us to 1min. Without it, states do not age.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub deadline: Option<Duration>,
     /// The age at which the robot applies no state, whatever its deadline; how unsure the clocks are counts as age. 1ms to 1h.
     /// Without it, the watchdog's time.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub max_age: Option<Duration>,
     /// Are lost states sent again, where the transport can?
     #[serde(default)]
@@ -62,38 +57,34 @@ pub struct Teleop {
     #[serde(default = "yes")]
     pub window: bool,
     /// By which law.
-    #[serde(default, skip_serializing_if = "CongestionSpec::is_default")]
-    pub congestion_control: CongestionSpec,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub congestion_control: Congestion,
     /// The run is judged by its emergency stops, and by nothing else: each is to be acknowledged so long after the round
     /// trip of the path at most. 0 to 1s. Without it, the run is judged by the limits of its media.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub stop_within: Option<Duration>,
     /// Share of the states that are of high priority.
     #[serde(default)]
-    #[schemars(with = "String")]
     pub high: Probability,
     /// Normal states per second that the session lets through. 1 to 100000.
-    #[serde(default = "thousand")]
+    #[serde(default = "u32::<1000>")]
     pub rate: u32,
     /// Does that rate step down below 85 % of delivery, and up again?
     #[serde(default = "yes")]
     pub adaptive: bool,
     /// States that wait for their turn at each end, at most. 1 to 100000.
-    #[serde(default = "two_thousand")]
+    #[serde(default = "usize::<2000>")]
     pub queue: usize,
     /// Which of those that wait goes next.
     #[serde(default)]
-    pub order: OrderSpec,
+    pub order: Order,
     /// Feedback per second from the robot; 0: none, and the hand feels nothing. To 100000.
-    #[serde(default = "thousand")]
+    #[serde(default = "u32::<1000>")]
     pub feedback: u32,
     /// The most that the device in the hand can push, N. More than 0, to 1000.
-    #[serde(default = "five")]
+    #[serde(default = "tenths::<50>")]
     pub device_force: f64,
     /// So much longer the hand holds still where it presses than the 0.2 to 0.8 s that it does by itself. 0 to 10min. Default: 0s.
-    #[serde(default, skip_serializing_if = "no_time")]
-    #[schemars(with = "String")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub rest: Duration,
     /// Does the hand tremble, by some 0.05 N near 9 Hz? Off, to see the loop by itself.
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
@@ -108,57 +99,45 @@ pub struct Teleop {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub turns: bool,
     /// How the hand holds the device.
-    #[serde(default, skip_serializing_if = "Grip::is_default")]
-    pub grip: Grip,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub grip: Mass,
     /// The device in the hand.
-    #[serde(default, skip_serializing_if = "DeviceSpec::is_default")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub device: DeviceSpec,
     /// What follows it.
-    #[serde(default, skip_serializing_if = "ArmSpec::is_default")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub arm: ArmSpec,
     /// By which rule force and motion of hand and arm follow from each other. `position_force`, when nothing is said.
-    #[serde(default, skip_serializing_if = "LawSpec::is_default")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub law: LawSpec,
     /// When a control law hears of the other end: in even time, at both ends, so long after the shortest way, or so long after it that hardly
     /// any message comes later (`adaptive`); `{ fixed = "0s" }`: as it comes. Never older than a state may be. Without it, `wave` by
     /// `{ adaptive = { min = "0s", max = "100ms" } }`, every other law as it comes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub playout: Option<PlayoutSpec>,
     /// At which age states and feedback are to be there, as far as MTIP chooses paths and copies by that. Without it, at their deadlines.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wanted: Option<WantedSpec>,
     /// When the operator presses the emergency stop.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(with = "Vec<String>")]
     pub stops: Vec<Duration>,
     /// When the operator presses resume; the first one, as soon as there is a session, goes without saying.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(with = "Vec<String>")]
     pub resumes: Vec<Duration>,
     /// The operator presses resume so long after learning that the watchdog stopped the robot. Without it: never.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub resume_after: Option<Duration>,
     /// So long after the last applied state was made the robot stops: what it takes on its way counts. Where that alone takes as
     /// long, the robot refuses to be resumed. 1ms to 1min.
-    #[serde(default = "hundred_milliseconds")]
-    #[schemars(with = "String")]
+    #[serde(default = "ms::<100>")]
     pub watchdog: Duration,
     /// How long the robot needs for each state.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub processing: Option<ProcessingSpec>,
     /// What the arm touches; foam, when nothing is said.
     #[serde(default)]
     pub environment: Environment,
     /// The operator's clock; without it, off by chance.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operator_clock: Option<ClockSpec>,
     /// The robot's clock; without it, off by chance.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub robot_clock: Option<ClockSpec>,
     /// All messages of channels together go no faster than this, at each end, whatever the path carries. 10kbit to 100Gbit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub channel_rate: Option<Bitrate>,
     /// Channels beside states and feedback, and what is sent over them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -169,15 +148,11 @@ fn is_yes(yes: &bool) -> bool {
     *yes
 }
 
-fn no_time(duration: &Duration) -> bool {
-    duration.is_zero()
-}
-
 impl Teleop {
     /// The hand with the device in it.
     pub fn hand(&self) -> Mass {
-        let held = self.grip.mass();
-        Mass { mass: held.mass + self.device.mass, damping: held.damping + self.device.damping, ..held }
+        let Mass { mass, damping, stiffness } = self.grip;
+        Mass { mass: mass + self.device.mass, damping: damping + self.device.damping, stiffness }
     }
 
     /// The [hand](Self::hand), the arm, and what it touches, as far as they are linear; `None` where that is nothing, or its hysteresis is in between:
@@ -203,96 +178,13 @@ impl Teleop {
     }
 }
 
-/// The hand and the device in it: a mass on a spring and a damper, from where it is to where it is meant to be.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Grip {
-    /// kg. 0.01 to 10.
-    pub mass: f64,
-    /// N s/m. 0.1 to 1000.
-    pub damping: f64,
-    /// N/m. 1 to 10000.
-    pub stiffness: f64,
-}
-
-impl Default for Grip {
-    fn default() -> Self {
-        Touch::HAND.into()
-    }
-}
-
-impl From<Mass> for Grip {
-    fn from(Mass { mass, damping, stiffness }: Mass) -> Self {
-        Self { mass, damping, stiffness }
-    }
-}
-
-impl Grip {
-    fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
-
-    /// As the model of touch has it, without a device of its own mass.
-    pub fn mass(&self) -> Mass {
-        let Self { mass, damping, stiffness } = *self;
-        Mass { mass, damping, stiffness }
-    }
-}
-
-/// The bytes of a session.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum CodecSpec {
-    /// taut's own frames.
-    #[default]
-    Native,
-    /// The source's samples of 71 bytes.
-    Omni71,
-}
-
-/// By which law an end of a session judges how much its path carries.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum CongestionSpec {
-    /// taut's own: nothing is held back until a queue is found to be the session's own.
-    #[default]
-    OwnQueue,
-    /// SCReAM v2.
-    Scream {
-        /// Its queue's longest delay. 1ms to 1s.
-        #[schemars(with = "String")]
-        target: Duration,
-    },
-    /// Google Congestion Control, made for video.
-    Gcc,
-}
-
-impl CongestionSpec {
-    fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
-}
-
-/// Which of the waiting states goes next.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum OrderSpec {
-    /// The newest; older ones are dropped.
-    #[default]
-    Newest,
-    /// The oldest.
-    Fifo,
-}
-
 /// How long the robot needs for a state: uniform from `least` to `largest`, or always `least` when they are equal.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ProcessingSpec {
     /// The least. 0 to 1s.
-    #[schemars(with = "String")]
     pub least: Duration,
     /// The largest. From `least` to 1s.
-    #[schemars(with = "String")]
     pub largest: Duration,
 }
 
@@ -302,7 +194,6 @@ pub struct ProcessingSpec {
 pub struct ClockSpec {
     /// What it reads when the run begins. 0 to 1 day.
     #[serde(default)]
-    #[schemars(with = "String")]
     pub offset: Duration,
     /// How much faster it runs, parts per million. -1000 to 1000.
     #[serde(default)]
@@ -430,14 +321,14 @@ pub(super) fn check(teleop: &Teleop, vertices: &BTreeSet<String>) -> Checked {
         within(key("max_age"), max_age, MS, Duration::from_secs(3600))?;
     }
     within(key("rate"), teleop.rate, 1, 100_000)?;
-    if let CongestionSpec::Scream { target } = teleop.congestion_control {
+    if let Congestion::Scream { target } = teleop.congestion_control {
         within(key("congestion_control.scream.target"), target, MS, SECOND)?;
     }
     within(key("queue"), teleop.queue, 1, 100_000)?;
     within(key("feedback"), teleop.feedback, 0, 100_000)?;
     within(key("device_force"), teleop.device_force, 0.001, 1000.0)?;
     within(key("rest"), teleop.rest, Duration::ZERO, MINUTE * 10)?;
-    within(key("sample_length"), teleop.sample_length, seventy_one(), Bytes::new(1_000))?;
+    within(key("sample_length"), teleop.sample_length, Bytes::new(71), Bytes::new(1_000))?;
     let (slow, fast) = (Bitrate::from_bps(10_000), Bitrate::from_bps(100_000_000_000));
     within(key("channel_rate"), teleop.channel_rate.unwrap_or(slow), slow, fast)?;
     within(key("watchdog"), teleop.watchdog, MS, MINUTE)?;
@@ -469,7 +360,7 @@ pub(super) fn check(teleop: &Teleop, vertices: &BTreeSet<String>) -> Checked {
     }
     law::check(teleop)?;
     wanted::check(teleop)?;
-    let Grip { mass, damping, stiffness } = teleop.grip;
+    let Mass { mass, damping, stiffness } = teleop.grip;
     within(key("grip.mass"), mass, 0.01, 10.0)?;
     within(key("grip.damping"), damping, 0.1, 1000.0)?;
     within(key("grip.stiffness"), stiffness, 1.0, 10_000.0)?;
@@ -485,34 +376,7 @@ pub(super) fn check(teleop: &Teleop, vertices: &BTreeSet<String>) -> Checked {
     channel::check(teleop)
 }
 
-const fn one() -> u8 {
-    1
-}
-
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
 const fn is_one(paths: &u8) -> bool {
     *paths == 1
-}
-
-const fn seventy_one() -> Bytes {
-    Bytes::new(71)
-}
-
-const fn yes() -> bool {
-    true
-}
-const fn thousand() -> u32 {
-    1000
-}
-const fn two_thousand() -> usize {
-    2000
-}
-const fn five() -> f64 {
-    5.0
-}
-const fn one_millisecond() -> Duration {
-    MS
-}
-const fn hundred_milliseconds() -> Duration {
-    Duration::from_millis(100)
 }

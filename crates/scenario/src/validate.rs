@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 use taut_core::{Bitrate, Bytes, Duration};
 use taut_transport::etp::MAX_GAP;
 use taut_transport::mtip::MAX_PATHS;
+use taut_wire::rtp::Codec;
 
 use super::schema::*;
 use super::{axes, reach, teleop};
@@ -198,7 +199,7 @@ fn chain(key: &str, elements: &[ElementSpec]) -> Checked {
     Ok(())
 }
 
-fn check_gate(key: &str, gate: &GateSpec) -> Checked {
+fn check_gate(key: &str, gate: &GateConfig) -> Checked {
     let millisecond = Duration::from_millis(1);
     within(format!("{key}.update_interval"), gate.update_interval, millisecond, LONGEST)?;
     within(format!("{key}.reset_interval"), gate.reset_interval, millisecond, LONGEST)?;
@@ -444,7 +445,7 @@ fn check_rtp(key: &str, rtp: &RtpTraffic, scenario: &Scenario) -> Checked {
                 "is for the encode: a `file` has times and packets of its own",
             );
         }
-    } else if rtp.codec == GateCodec::H264 {
+    } else if rtp.codec == Codec::H264 {
         return fault(format!("{key}.codec"), "is h264; the encode is of VP8: write vp8, or opaque");
     }
     let Some(with) = &rtp.with else { return Ok(()) };

@@ -13,7 +13,7 @@ use super::validate::{Checked, fault, within};
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum WantedSpec {
     /// All the same. 100us to 1min.
-    Fixed(#[schemars(with = "String")] Duration),
+    Fixed(Duration),
     /// Before a reserve of the control law is spent, of `wave` and `tdpa`.
     Reserve(ReserveSpec),
 }
@@ -25,7 +25,6 @@ pub struct ReserveSpec {
     /// Whose.
     pub of: ReserveOf,
     /// The least that is asked for, whatever is left: less than a path takes no path can do. 100us to 1min.
-    #[schemars(with = "String")]
     pub least: Duration,
 }
 

@@ -8,11 +8,13 @@ use taut_wire::session::{
 
 /// The bytes of a session. Both ends must use the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "schema", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", serde(rename_all = "snake_case"), schemars(rename = "SessionCodec"))]
 pub enum Codec {
-    /// The frames of [`taut_wire::session`]: everything that this crate can do.
+    /// taut's own frames: everything that a session can do.
     #[default]
     Native,
-    /// The 71 bytes of [`taut_wire::omni71`] and their acknowledgement, nothing else, for peers that know nothing else.
+    /// The source's samples of 71 bytes and their acknowledgement, nothing else, for peers that know nothing else.
     ///
     /// An emergency stop is a sample of priority emergency that is locked; a resume is one that is not. Feedback is a
     /// sample that goes the other way. There is no hello, no session number, no status, no comparison of clocks: whoever

@@ -70,30 +70,19 @@ impl Data {
     }
 }
 
-/// File formats that are read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
-    /// Comma-separated values (RFC 4180) with a header.
-    Csv,
-    /// <https://mcap.dev/spec>
-    Mcap,
-    /// The capture format of libpcap (draft-ietf-opsawg-pcap).
-    Pcap,
-    /// Its successor (draft-ietf-opsawg-pcapng).
-    Pcapng,
-    /// Packet-delivery traces (Netravali et al., *Mahimahi*, USENIX ATC 2015).
-    Mahimahi,
-}
-
-impl Format {
-    /// Its name in output.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Csv => "csv",
-            Self::Mcap => "mcap",
-            Self::Pcap => "pcap",
-            Self::Pcapng => "pcapng",
-            Self::Mahimahi => "mahimahi",
-        }
+taut_core::named! {
+    /// File formats that are read.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum Format {
+        /// Comma-separated values (RFC 4180) with a header.
+        Csv = "csv",
+        /// <https://mcap.dev/spec>
+        Mcap = "mcap",
+        /// The capture format of libpcap (draft-ietf-opsawg-pcap).
+        Pcap = "pcap",
+        /// Its successor (draft-ietf-opsawg-pcapng).
+        Pcapng = "pcapng",
+        /// Packet-delivery traces (Netravali et al., *Mahimahi*, USENIX ATC 2015).
+        Mahimahi = "mahimahi",
     }
 }

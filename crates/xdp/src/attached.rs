@@ -1,6 +1,5 @@
 //! A gate at a device, and its control loop.
 
-use std::fmt;
 use std::os::unix::net::UnixListener;
 use std::str::FromStr;
 
@@ -9,31 +8,23 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::netdevice::name_to_index;
 use rustix::time::{ClockId, clock_gettime};
 use taut_core::{Duration, Time};
-use taut_link::frame_gate::{ControlConfig, Controller, IdleStreams, QueueReading};
+use taut_link::frame_gate::{self, Controller, IdleStreams, QueueReading};
 
 use super::doubts::Doubts;
 use super::socket::{accept, answer, listen};
 use super::{GateError, Program, QueueReader, Request, Status, StreamStatus, VideoFilter, Watch};
 
-/// Where in the kernel the program runs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Mode {
-    /// Native where the driver can, generic otherwise.
-    #[default]
-    Auto,
-    /// In the driver, before a packet has a `sk_buff`.
-    Native,
-    /// After the driver, with every device.
-    Generic,
-}
-
-impl fmt::Display for Mode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Auto => "auto",
-            Self::Native => "native",
-            Self::Generic => "generic",
-        })
+taut_core::named! {
+    /// Where in the kernel the program runs.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub enum Mode {
+        /// Native where the driver can, generic otherwise.
+        #[default]
+        Auto = "auto",
+        /// In the driver, before a packet has a `sk_buff`.
+        Native = "native",
+        /// After the driver, with every device.
+        Generic = "generic",
     }
 }
 
@@ -41,8 +32,7 @@ impl FromStr for Mode {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let known = [Self::Auto, Self::Native, Self::Generic];
-        let found = known.into_iter().find(|mode| mode.to_string() == text);
+        let found = Self::ALL.into_iter().find(|mode| mode.name() == text);
         found.ok_or_else(|| format!("`{text}` is no mode of XDP: auto, native, generic"))
     }
 }
@@ -53,13 +43,18 @@ pub struct GateConfig {
     device: String,
     filters: Vec<VideoFilter>,
     watch: Watch,
-    control: ControlConfig,
+    control: frame_gate::GateConfig,
     mode: Mode,
 }
 
 impl GateConfig {
     /// At `device`, where video enters; `filters` say what is video (1 to 4), `watch` in which queue it waits afterwards.
-    pub fn new(device: &str, filters: Vec<VideoFilter>, watch: Watch, control: ControlConfig) -> Self {
+    pub fn new(
+        device: &str,
+        filters: Vec<VideoFilter>,
+        watch: Watch,
+        control: frame_gate::GateConfig,
+    ) -> Self {
         Self { device: device.to_owned(), filters, watch, control, mode: Mode::Auto }
     }
 
@@ -85,7 +80,7 @@ pub struct AttachedGate {
     device: String,
     index: u32,
     native: bool,
-    config: ControlConfig,
+    config: frame_gate::GateConfig,
     listener: UnixListener,
 }
 
@@ -193,7 +188,7 @@ impl AttachedGate {
         Ok(Status {
             device: self.device.clone(),
             mode: if self.native { Mode::Native } else { Mode::Generic }.to_string(),
-            policy: self.config.policy().to_string(),
+            policy: self.config.policy.to_string(),
             watch: self.reader.watch().to_string(),
             pid: std::process::id(),
             limiting: self.controller.limiting(),

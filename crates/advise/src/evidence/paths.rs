@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::figures::{rounded_up, worst};
 use super::{EvidenceError, digest_of, json, run_command, sha256_of};
 use taut_lab::campaign::Campaign;
-use taut_lab::scenario::{Commands, MpquicPaths, MtipMode, MtipPolicy, Scenario, TransportSpec, Variant};
+use taut_lab::scenario::{Commands, MtipMode, MtipPolicy, PathUse, Scenario, TransportSpec, Variant};
 use taut_report::result::RunResult;
 
 /// What taut was built with; `make evidence` writes it anew.
@@ -70,8 +70,8 @@ fn flags(commands: &Commands) -> Option<&'static str> {
             _ => return None,
         },
         TransportSpec::Mpquic(spec) if !spec.stream => match spec.paths {
-            MpquicPaths::FailOver => "--transport mpquic",
-            MpquicPaths::Duplicate => "--transport mpquic --policy all",
+            PathUse::FailOver => "--transport mpquic",
+            PathUse::Duplicate => "--transport mpquic --policy all",
         },
         _ => return None,
     })

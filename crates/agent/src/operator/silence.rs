@@ -3,35 +3,23 @@
 use taut_core::{Duration, Time};
 use taut_session::RobotState;
 
-/// How the robot is, as far as its operator can tell at this moment.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Standing {
-    /// There is no session (any more), or not yet.
-    #[default]
-    NoLink,
-    /// For longer than the robot's watchdog and a round trip it has said nothing. If it hears as little, it has stopped.
-    NoAnswer,
-    /// It answers, and is not ready.
-    Disabled,
-    /// It answers, and stands until it is resumed.
-    Paused,
-    /// It answers, and moves as it is told.
-    Moving,
-    /// It answers, and stands after an emergency stop.
-    Stopped,
-}
-
-impl Standing {
-    /// As it is written: `NO LINK`, `NO ANSWER`, `DISABLED`, `PAUSED`, `MOVING` or `STOPPED`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::NoLink => "NO LINK",
-            Self::NoAnswer => "NO ANSWER",
-            Self::Disabled => "DISABLED",
-            Self::Paused => "PAUSED",
-            Self::Moving => "MOVING",
-            Self::Stopped => "STOPPED",
-        }
+taut_core::named! {
+    /// How the robot is, as far as its operator can tell at this moment.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub enum Standing {
+        /// There is no session (any more), or not yet.
+        #[default]
+        NoLink = "NO LINK",
+        /// For longer than the robot's watchdog and a round trip it has said nothing. If it hears as little, it has stopped.
+        NoAnswer = "NO ANSWER",
+        /// It answers, and is not ready.
+        Disabled = "DISABLED",
+        /// It answers, and stands until it is resumed.
+        Paused = "PAUSED",
+        /// It answers, and moves as it is told.
+        Moving = "MOVING",
+        /// It answers, and stands after an emergency stop.
+        Stopped = "STOPPED",
     }
 }
 

@@ -1,7 +1,6 @@
 //! Joints that a robot tells, and a model that shows them.
 
-use taut_lab::scenario::EncodingSpec;
-use taut_session::{ChannelId, Direction};
+use taut_session::{ChannelId, Direction, Encoding};
 
 use super::{Channels, Declared};
 
@@ -10,7 +9,7 @@ impl Channels {
     pub(crate) fn of_joints(&self) -> Option<ChannelId> {
         let tells = |known: &Declared| {
             known.channel.direction() == Direction::ToOperator
-                && known.spec.bytes() == EncodingSpec::Json
+                && known.spec.bytes() == Encoding::Json
                 && known.spec.name.ends_with("measured_js")
         };
         self.list.iter().position(tells).and_then(|at| u8::try_from(at).ok()).map(ChannelId)

@@ -31,13 +31,10 @@ pub struct MessageLine {
     /// Its name.
     pub channel: String,
     /// How old it is, where that is known.
-    #[serde(default)]
     pub age_ms: Option<f64>,
     /// JSON.
-    #[serde(default)]
     pub payload: Option<Json>,
     /// Any bytes: RFC 4648, section 4.
-    #[serde(default)]
     pub base64: Option<String>,
 }
 

@@ -45,10 +45,8 @@ pub struct StateLine {
     #[serde(default)]
     pub gripper: u16,
     /// About x, y, z in rad/s.
-    #[serde(default)]
     pub angular_velocity_radps: Option<[f32; 3]>,
     /// About x, y, z in N·m.
-    #[serde(default)]
     pub torque_nm: Option<[f32; 3]>,
     /// The enabling input is held.
     #[serde(default)]

@@ -42,31 +42,20 @@ pub struct FloodNote {
     pub dropped: u64,
 }
 
-/// What there is to tell about a flood.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FloodChange {
-    /// It was noticed: of strangers one datagram in 16 passes from now on.
-    Began,
-    /// It goes on, and others are the peers.
-    Peers,
-    /// It goes on; told once a second, for the count.
-    GoesOn,
-    /// It is over, or nobody is left whom the others could crowd out: everybody passes.
-    Ended,
-    /// It goes on, and the kernel did not take the filter for the peers that there are now: everybody passes.
-    NotTaken,
-}
-
-impl FloodChange {
-    /// As it is written: `began`, `peers`, `goes_on`, `ended` or `not_taken`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Began => "began",
-            Self::Peers => "peers",
-            Self::GoesOn => "goes_on",
-            Self::Ended => "ended",
-            Self::NotTaken => "not_taken",
-        }
+taut_core::named! {
+    /// What there is to tell about a flood.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum FloodChange {
+        /// It was noticed: of strangers one datagram in 16 passes from now on.
+        Began = "began",
+        /// It goes on, and others are the peers.
+        Peers = "peers",
+        /// It goes on; told once a second, for the count.
+        GoesOn = "goes_on",
+        /// It is over, or nobody is left whom the others could crowd out: everybody passes.
+        Ended = "ended",
+        /// It goes on, and the kernel did not take the filter for the peers that there are now: everybody passes.
+        NotTaken = "not_taken",
     }
 }
 

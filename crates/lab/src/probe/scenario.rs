@@ -5,7 +5,6 @@ use std::fmt::Write;
 use taut_core::{Bitrate, Bytes, Duration};
 
 use super::{Fit, Seen, Trains};
-use crate::scenario::Distribution;
 
 /// The files of a probe, by their content.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -115,11 +114,7 @@ fn csv(ways: &[(String, Way<'_>)]) -> String {
 
 fn elements(way: &Way<'_>) -> String {
     let jitter = &way.fit.jitter;
-    let shape = match jitter.distribution {
-        Distribution::Uniform => "uniform",
-        Distribution::Normal => "normal",
-        Distribution::Pareto => "pareto",
-    };
+    let shape = jitter.distribution.name();
     let rate = way.trains.and_then(|trains| Some((trains.rate()?, trains)));
     let rate = rate.filter(|(rate, _)| *rate > Bitrate::from_bps(0));
     // What a message takes to leave is in its delay.

@@ -11,7 +11,7 @@ use super::flows::{Counted, Counters, FlowInfo};
 use super::inputs::{Inputs, RunError};
 use super::rtp_adapting::{AdaptingSource, ReportingReceiver};
 use super::rtp_replay::{Recorded, RtpReplay, video_of};
-use super::video::{Haptics, RtpSource, codec};
+use super::video::{Haptics, RtpSource};
 use super::{signals, transports};
 use crate::metrics::VideoWatch;
 use crate::scenario::{
@@ -174,7 +174,7 @@ pub(super) fn videos(scenario: &Scenario, flows: &[FlowInfo]) -> Vec<VideoWatch>
         Traffic::Rtp(rtp) => Some(VideoWatch {
             name: info.name.clone(),
             flow: FlowId(flow),
-            codec: codec(rtp.codec),
+            codec: rtp.codec,
             haptic: rtp.with.as_ref().and_then(haptic),
             within: rtp.within,
         }),

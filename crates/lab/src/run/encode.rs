@@ -7,7 +7,6 @@ use taut_media::{Packetizer, TableFrame, VideoTable};
 use taut_sim::Peer;
 use taut_wire::rtp::vp8::FrameHeader;
 
-use super::video::codec;
 use crate::scenario::RtpTraffic;
 
 /// Makes the frames of the encode over and over. Of any rate its frames have the sizes of the table, times a factor; and the
@@ -40,8 +39,7 @@ impl Encode {
         let room = spec.packet.get() - IPV4_HEADER - UDP_HEADER;
         Self {
             next: rng.below(table.frames().len() as u64) as usize,
-            packetizer: Packetizer::new(codec(spec.codec), rng.next_u64() as u32, rng)
-                .max_packet(room as usize),
+            packetizer: Packetizer::new(spec.codec, rng.next_u64() as u32, rng).max_packet(room as usize),
             natural: table.mean_rate(interval),
             table,
             at: start,

@@ -1,21 +1,19 @@
 //! From the scenario's words to links.
 
 use taut_core::{Bitrate, Bytes, Duration, Probability, Rng, Seed, Time};
-use taut_link::frame_gate::{ControlConfig, Filter, FrameGate, Policy};
+use taut_link::frame_gate::FrameGate;
 use taut_link::{
     Bottleneck, Chain, Corrupt, Cut, Delay, Distribution as Shape, Duplicate, Element, GilbertElliott,
-    Jitter, JitterConfig, Later, Loss, Luck, MahimahiTrace, PathRecording, Rate, Recorded, RecordedConfig,
-    Schedule,
+    Jitter, JitterConfig, Loss, Luck, MahimahiTrace, PathRecording, Rate, Recorded, RecordedConfig, Schedule,
 };
 use taut_sim::{Network, VertexId};
 use taut_trace::{Data, Impairment};
 
 use super::inputs::{Inputs, RunError};
 use super::queues::queue;
-use super::video::codec;
 use crate::scenario::{
-    Distribution, ElementSpec, GatePolicy, GateSpec, JitterSpec, JitterTableSpec, LinkSpec, LossSpec,
-    RecordedLater, RecordedSpec, RecordedWay, Scenario, ServerSpec, TableSpec,
+    Distribution, ElementSpec, JitterSpec, JitterTableSpec, LinkSpec, LossSpec, RecordedSpec, RecordedWay,
+    Scenario, ServerSpec, TableSpec,
 };
 
 /// What a link can tell about itself, by the number of the link.
@@ -180,41 +178,8 @@ fn element(
                 None => gate.into(),
             }
         }
-        ElementSpec::Gate(spec) => {
-            let (filter, control) = gate_parts(spec);
-            FrameGate::new(vec![filter], control).into()
-        }
+        ElementSpec::Gate(gate) => FrameGate::new(vec![gate.filter()], *gate).into(),
     })
-}
-
-/// What is video for a gate, and how it is steered.
-pub(super) fn gate_parts(spec: &GateSpec) -> (Filter, ControlConfig) {
-    let policy = match spec.policy {
-        GatePolicy::Step => Policy::Step,
-        GatePolicy::Dyna1 => Policy::Dyna(1),
-        GatePolicy::Dyna2 => Policy::Dyna(2),
-        GatePolicy::Dyna3 => Policy::Dyna(3),
-        GatePolicy::Dyna4 => Policy::Dyna(4),
-        GatePolicy::Dyna5 => Policy::Dyna(5),
-        GatePolicy::Aimd1 => Policy::Aimd(1),
-        GatePolicy::Aimd2 => Policy::Aimd(2),
-        GatePolicy::Aimd3 => Policy::Aimd(3),
-        GatePolicy::Aimd4 => Policy::Aimd(4),
-        GatePolicy::Aimd5 => Policy::Aimd(5),
-        GatePolicy::Deadline => Policy::Deadline,
-    };
-    let filter = Filter::port(spec.port).codec(codec(spec.codec));
-    let filter = spec.payload_type.map_or(filter, |only| filter.payload_type(only));
-    let control = ControlConfig::new(policy)
-        .duration(spec.bandwidth_over)
-        .bandwidth_once(spec.bandwidth_once)
-        .loss_threshold(spec.loss_threshold)
-        .update_interval(spec.update_interval)
-        .reset_interval(spec.reset_interval)
-        .wait(spec.wait)
-        .delta_deadline(spec.deadline)
-        .key_deadline(spec.key_deadline);
-    (filter, control)
 }
 
 fn rate(server: &ServerSpec, inputs: &mut Inputs) -> Result<Rate, ElementFault> {
@@ -260,12 +225,8 @@ fn recorded(spec: &RecordedSpec, back: bool, luck: Luck, inputs: &mut Inputs) ->
     let fault = |what: String| format!("{}: {what}", spec.file);
     let text = std::str::from_utf8(&bytes).map_err(|_| fault("this is not UTF-8 text".to_owned()))?;
     let path = PathRecording::parse(text, &spec.path).map_err(|e| fault(e.to_string()))?;
-    let later = match spec.later {
-        RecordedLater::SameRow => Later::SameRow,
-        RecordedLater::NextRow => Later::NextRow,
-    };
     let back = spec.way.map_or(back, |way| way == RecordedWay::Back);
-    let config = RecordedConfig::new(spec.every).back(back).later(later).skip(spec.skip as usize);
+    let config = RecordedConfig::new(spec.every).back(back).later(spec.later).skip(spec.skip as usize);
     Ok(Recorded::new(path, config, luck))
 }
 

@@ -3,11 +3,11 @@
 mod waiting;
 
 use taut_core::{Bitrate, Duration};
-use taut_link::frame_gate::{ControlConfig, Filter};
+use taut_link::frame_gate::GateConfig;
 
 use self::waiting::{class_of, waiting};
 use super::inputs::RunError;
-use super::links::{directions, gate_parts};
+use super::links::directions;
 use crate::scenario::{
     Cross, Distribution, ElementSpec, JitterSpec, LinkSpec, LossSpec, QueueSpec, Scenario, ServerSpec,
     Traffic,
@@ -37,10 +37,8 @@ pub struct Qdiscs {
 /// A frame gate before a queue of [`Hop::Near`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QdiscGate {
-    /// What is video.
-    pub filter: Filter,
-    /// How it is steered.
-    pub control: ControlConfig,
+    /// What is video, and how it is steered.
+    pub config: GateConfig,
     /// The class at which the queue hangs that it reads: that in which its video waits (`"2:2"`).
     pub class: String,
 }
@@ -133,11 +131,10 @@ fn one_way(name: &str, link: &LinkSpec, scenario: &Scenario) -> Result<Qdiscs, R
             }
             ElementSpec::Gate(spec) => match (link.chain.get(i + 1), server) {
                 (Some(ElementSpec::Server(next)), None) => {
-                    let (filter, control) = gate_parts(spec);
                     let class = class_of_video(spec.port, &next.queue, scenario).ok_or_else(|| {
                         fault("gate", "it reads one class, and the video waits in several, or beside others in a divided one")
                     })?;
-                    gate = Some(QdiscGate { filter, control, class });
+                    gate = Some(QdiscGate { config: *spec, class });
                 }
                 _ => {
                     return Err(fault(
@@ -231,13 +228,11 @@ fn varied(jitter: JitterSpec) -> String {
     let JitterSpec { distribution, mean, spread, correlation, reorder } = jitter;
     let order = if reorder { "" } else { IN_ORDER };
     let percent = correlation * 100.0;
-    let shape = match distribution {
-        Distribution::Uniform => "uniform",
-        Distribution::Normal => "normal",
-        Distribution::Pareto => "pareto",
-    };
     // Without a table netem is uniform, and knows no word for it.
-    let shape = if shape == "uniform" { String::new() } else { format!(" distribution {shape}") };
+    let shape = match distribution {
+        Distribution::Uniform => String::new(),
+        _ => format!(" distribution {distribution}"),
+    };
     let delay = format!("delay {} {} {percent}%{shape}", micros(mean), micros(spread));
     format!("netem limit {ROOM} {delay} {order}").trim_end().to_owned()
 }
@@ -251,6 +246,7 @@ fn micros(duration: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use taut_link::frame_gate::Policy;
 
     fn scenario(chain: &str) -> Scenario {
         let text = format!(
@@ -334,7 +330,7 @@ mod tests {
     #[test]
     fn a_gate_stands_right_before_the_server() {
         let gate = |queue: &str| of(&gated(queue)).gate.expect("it has one");
-        assert_eq!(gate("\"codel\"").filter, Filter::port(5004));
+        assert_eq!(gate("\"codel\"").config, GateConfig::new(Policy::Aimd3));
         let apart =
             "{ gate = { policy = \"aimd3\" } }, { delay = \"1ms\" }, { server = { rate = \"1Mbit\" } }";
         let error = qdiscs(&scenario(apart)).unwrap_err().to_string();

@@ -3,14 +3,14 @@
 use taut_agent::{Coupling, OperatorSettings, ResumePolicy, SampleFrom};
 use taut_core::{Bytes, Duration, Medium, PathId, Priority, Seed};
 use taut_session::{
-    Channel, ChannelKind, Codec, Delivery, Direction, Encoding, MotionLimits, OperatorConfig, Order, Packing,
-    Processing, RobotConfig, Sampling, Schema,
+    Channel, ChannelKind, Delivery, Direction, Encoding, MotionLimits, OperatorConfig, Packing, Processing,
+    RobotConfig, Sampling, Schema,
 };
 use taut_transport::dccp::{Ccid, DccpConfig};
 use taut_transport::etp::{Adaptive, EtpConfig};
-use taut_transport::mptcp::{MptcpConfig, Scheduler};
-use taut_transport::mtip::{self, Clocks, Mode, MtipConfig, Policy, Target};
-use taut_transport::quic::{Congestion, Paced, PathUse, QuicConfig};
+use taut_transport::mptcp::MptcpConfig;
+use taut_transport::mtip::{self, Mode, MtipConfig, Policy, Target};
+use taut_transport::quic::{Congestion, Paced, QuicConfig};
 use taut_transport::sctp::SctpConfig;
 use taut_transport::stack::{Side, StackSpec};
 use taut_transport::tcp::TcpConfig;
@@ -22,9 +22,8 @@ use crate::lever::LEVER;
 use crate::robot::SimulatedRobot;
 use crate::scenario::Direction as Way;
 use crate::scenario::{
-    CodecSpec, Commands, CongestionSpec, DccpSpec, EtpSpec, MpquicPaths, MpquicSpec, MptcpScheduler,
-    MptcpSpec, MtipClocks, MtipMode, MtipPolicy, MtipSpec, OrderSpec, QuicCongestion, QuicSpec, SctpSpec,
-    Session, TcpSpec, Teleop, TransportSpec,
+    Commands, DccpSpec, EtpSpec, MpquicSpec, MptcpSpec, MtipMode, MtipPolicy, MtipSpec, QuicCongestion,
+    QuicSpec, SctpSpec, Session, TcpSpec, Teleop, TransportSpec,
 };
 
 /// What carries a session of operator and robot.
@@ -113,12 +112,9 @@ fn dccp(spec: &DccpSpec) -> DccpConfig {
 }
 
 fn mpquic_config(spec: &MpquicSpec, needs: Needs) -> QuicConfig {
-    let path_use = match spec.paths {
-        MpquicPaths::FailOver => PathUse::FailOver,
-        MpquicPaths::Duplicate => PathUse::Duplicate,
-    };
-    let config =
-        QuicConfig::multipath(path_use).path_idle_timeout(spec.path_idle_timeout).keep_alive(spec.keep_alive);
+    let config = QuicConfig::multipath(spec.paths)
+        .path_idle_timeout(spec.path_idle_timeout)
+        .keep_alive(spec.keep_alive);
     match needs.period {
         Some(_) => config.emergency(Priority(0)),
         None => config,
@@ -144,14 +140,9 @@ fn mtip_config(spec: &MtipSpec, needs: Needs) -> MtipConfig {
         MtipPolicy::Fixed(path) => Policy::Fixed(PathId(path)),
         MtipPolicy::Best(count) => Policy::Best(count),
     };
-    let clocks = match spec.clocks {
-        MtipClocks::Estimated => Clocks::Estimated,
-        MtipClocks::Strict => Clocks::Strict,
-        MtipClocks::Synchronised => Clocks::Synchronised,
-    };
     let config = MtipConfig::new()
         .mode(mode)
-        .clocks(clocks)
+        .clocks(spec.clocks)
         .policy(policy)
         .deadline(spec.deadline.or(needs.deadline).unwrap_or(Duration::from_millis(200)))
         .explain(needs.explain)
@@ -164,51 +155,21 @@ fn mtip_config(spec: &MtipSpec, needs: Needs) -> MtipConfig {
 }
 
 fn mptcp_config(spec: &MptcpSpec) -> MptcpConfig {
-    let scheduler = match spec.scheduler {
-        MptcpScheduler::Minrtt => Scheduler::MinRtt,
-        MptcpScheduler::Redundant => Scheduler::Redundant,
-        MptcpScheduler::Blest => Scheduler::Blest,
-        MptcpScheduler::Ecf => Scheduler::Ecf,
-        MptcpScheduler::Linux => Scheduler::Linux,
-    };
-    MptcpConfig { subflow: tcp_config(&spec.subflow), scheduler, uncoupled: false }
-}
-
-/// The bytes of a session.
-pub fn codec(teleop: &Teleop) -> Codec {
-    match teleop.codec {
-        CodecSpec::Native => Codec::Native,
-        CodecSpec::Omni71 => Codec::Omni71,
-    }
-}
-
-fn order(teleop: &Teleop) -> Order {
-    match teleop.order {
-        OrderSpec::Newest => Order::Newest,
-        OrderSpec::Fifo => Order::Fifo,
-    }
-}
-
-fn congestion(teleop: &Teleop) -> taut_session::Congestion {
-    match teleop.congestion_control {
-        CongestionSpec::OwnQueue => taut_session::Congestion::OwnQueue,
-        CongestionSpec::Scream { target } => taut_session::Congestion::Scream(target),
-        CongestionSpec::Gcc => taut_session::Congestion::Gcc,
-    }
+    MptcpConfig { subflow: tcp_config(&spec.subflow), scheduler: spec.scheduler, uncoupled: false }
 }
 
 /// The operator's session.
 pub fn operator(teleop: &Teleop) -> OperatorConfig {
     let config = OperatorConfig::new()
-        .codec(codec(teleop))
+        .codec(teleop.codec)
         .sample_length(teleop.sample_length.get() as usize)
         .rate(teleop.rate)
         .adaptive(teleop.adaptive)
         .queue(teleop.queue)
-        .order(order(teleop))
+        .order(teleop.order)
         .reliable(teleop.reliable)
         .window(teleop.window)
-        .congestion(congestion(teleop))
+        .congestion(teleop.congestion_control)
         .feedback_force(teleop.device_force as f32)
         .feedback_torque((teleop.device_force * LEVER) as f32)
         .turns(teleop.turns);
@@ -362,7 +323,7 @@ pub fn robot(teleop: &Teleop) -> RobotConfig {
         Some(spec) => Processing::Uniform { least: spec.least, largest: spec.largest },
     };
     let config = RobotConfig::new()
-        .codec(codec(teleop))
+        .codec(teleop.codec)
         .sample_length(teleop.sample_length.get() as usize)
         .watchdog(teleop.watchdog)
         .max_age(teleop.oldest())
@@ -370,11 +331,11 @@ pub fn robot(teleop: &Teleop) -> RobotConfig {
         .limits(MotionLimits::new().rate(f32::INFINITY))
         .processing(processing)
         .queue(teleop.queue)
-        .order(order(teleop))
+        .order(teleop.order)
         .feedback_rate(teleop.feedback.max(1))
         .turns(teleop.turns)
         .window(teleop.window)
-        .congestion(congestion(teleop));
+        .congestion(teleop.congestion_control);
     let config = teleop.channel_rate.into_iter().fold(config, RobotConfig::channel_rate);
     channels(teleop).fold(config, |config, channel| config.channel(channel).expect(CHECKED))
 }

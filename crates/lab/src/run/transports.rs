@@ -5,43 +5,30 @@ use taut_sim::Peer;
 use taut_transport::entropy::Entropy;
 use taut_transport::identity::{Identity, Trust};
 use taut_transport::stack::{Bare, Part, Protection, Randomness, Side, Stack, StackSpec, TransportKind};
-use taut_transport::tcp::{AckCounting, CongestionControl, Counting, FullAck, RtoFloor, Tcp, TcpConfig};
+use taut_transport::tcp::{AckCounting, Tcp, TcpConfig};
 
 use super::flows::{Counted, Counters};
 use super::inputs::RunError;
 use super::teleop::Wanted;
-use crate::scenario::{self, Congestion, TcpSpec};
+use crate::scenario::TcpSpec;
 
 /// Bytes of an IPv4 and a TCP header without options.
 const TCP_IP_HEADERS: u64 = IPV4_HEADER + 20;
 
 pub(super) fn tcp_config(spec: &TcpSpec) -> TcpConfig {
     TcpConfig {
-        congestion: match spec.congestion {
-            Congestion::Reno => CongestionControl::Reno,
-            Congestion::Newreno => CongestionControl::NewReno,
-            Congestion::Cubic => CongestionControl::Cubic,
-        },
+        congestion: spec.congestion,
         counting: if spec.byte_counting { AckCounting::Bytes } else { AckCounting::Acks },
         mss: spec.segment.saturating_sub(Bytes::new(TCP_IP_HEADERS)).get().clamp(64, 65_495) as u16,
         ack_every: spec.ack_every,
         sack: spec.sack,
         limited_transmit: spec.limited_transmit,
-        full_ack: match spec.full_ack {
-            scenario::FullAck::Flight => FullAck::Flight,
-            scenario::FullAck::Ssthresh => FullAck::Ssthresh,
-        },
-        counted: match spec.counted {
-            scenario::Counting::Bytes => Counting::Bytes,
-            scenario::Counting::Segments => Counting::Segments,
-        },
+        full_ack: spec.full_ack,
+        counted: spec.counted,
         rack: spec.rack,
         initial_window: spec.initial_window,
         min_rto: spec.min_rto,
-        rto_floor: match spec.rto_floor {
-            scenario::RtoFloor::Timeout => RtoFloor::Timeout,
-            scenario::RtoFloor::Variation => RtoFloor::Variation,
-        },
+        rto_floor: spec.rto_floor,
         ..TcpConfig::default()
     }
 }

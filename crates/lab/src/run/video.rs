@@ -6,11 +6,10 @@ use taut_core::{Bitrate, Bytes, Deadline, Duration, Node, NodeEvent, Packet, Rng
 use taut_media::{DeadbandConfig, Sampler};
 use taut_sim::Peer;
 use taut_sim::traffic::Pattern;
-use taut_wire::rtp::Codec;
 
 use super::encode::Encode;
 use super::signals::Signal;
-use crate::scenario::{GateCodec, HapticTraffic, RtpTraffic, SamplerSpec};
+use crate::scenario::{HapticTraffic, RtpTraffic, SamplerSpec};
 
 /// Sends the frames of the VP8 encode over and over, each at its time and back to back, whatever becomes of them.
 pub(super) struct RtpSource {
@@ -28,15 +27,6 @@ impl RtpSource {
 
     fn next_frame(&self) -> Option<Time> {
         Some(self.encode.next_frame()).filter(|at| *at < self.stop)
-    }
-}
-
-/// As the library names it.
-pub(super) const fn codec(codec: GateCodec) -> Codec {
-    match codec {
-        GateCodec::Vp8 => Codec::Vp8,
-        GateCodec::H264 => Codec::H264,
-        GateCodec::Opaque => Codec::Opaque,
     }
 }
 

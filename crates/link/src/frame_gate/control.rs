@@ -2,10 +2,14 @@
 
 use std::collections::VecDeque;
 
+use schemars::JsonSchema;
+use serde::de::value::{Error, MapDeserializer};
+use serde::{Deserialize, Serialize};
 use taut_core::{Bitrate, Duration, Time};
+use taut_wire::rtp::Codec;
 
 use super::patience::Patience;
-use super::{Knobs, Policy, Settings};
+use super::{Filter, Knobs, Policy, Settings};
 
 /// What a queue reports, counted from any beginning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -18,115 +22,83 @@ pub struct QueueReading {
     pub backlog: u64,
 }
 
-/// How the gate is steered.
-///
-/// ```
-/// use taut_core::Duration;
-/// use taut_link::frame_gate::{ControlConfig, Policy};
-/// let config = ControlConfig::new(Policy::Aimd(3)).update_interval(Duration::from_millis(50));
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ControlConfig {
-    policy: Policy,
-    pub(super) duration: Duration,
-    bandwidth_once: bool,
-    loss_threshold: u64,
-    update_interval: Duration,
-    reset_interval: Duration,
-    pub(super) wait: Duration,
-    pub(super) delta_deadline: Duration,
-    pub(super) key_deadline: Duration,
+/// The frame gate: video is what goes to `port` over UDP as RTP. It reads what the queue of the next server in its chain
+/// does with video.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GateConfig {
+    /// How strictly it is steered.
+    pub policy: Policy,
+    /// The UDP port to which video goes.
+    #[serde(default = "video_port")]
+    pub port: u16,
+    /// Only this RTP payload type, 0 to 127.
+    pub payload_type: Option<u8>,
+    /// How key frames are told.
+    #[serde(default)]
+    pub codec: Codec,
+    /// How far back the largest bandwidth is looked for.
+    // At least the update interval, which it is taken for otherwise; at most 10 000 of them.
+    #[serde(default = "ms::<10_000>")]
+    pub bandwidth_over: Duration,
+    /// The source's policies: find it once, in the first `bandwidth_over` in which the queue drops, and keep it.
+    // As its Algorithm 2 does: more drops than the threshold, and until it is over nothing is limited.
+    #[serde(default)]
+    pub bandwidth_once: bool,
+    /// The source's policies: as many packets may be dropped between two readings as if there were none.
+    #[serde(default)]
+    pub loss_threshold: u64,
+    /// How often the queue is read and the limit changed.
+    #[serde(default = "ms::<100>")]
+    pub update_interval: Duration,
+    /// How often the count of bytes begins anew.
+    #[serde(default = "ms::<100>")]
+    pub reset_interval: Duration,
+    /// Policy `deadline`: how long a frame may wait before its first packet is sent, at most.
+    #[serde(default = "ms::<200>")]
+    pub wait: Duration,
+    /// Policy `deadline`: when all of a frame must have been sent.
+    #[serde(default = "ms::<150>")]
+    pub deadline: Duration,
+    /// Policy `deadline`: when all of a key frame must have been sent.
+    // The limit of video in teleoperation.
+    #[serde(default = "ms::<400>")]
+    pub key_deadline: Duration,
 }
 
-impl ControlConfig {
+const fn video_port() -> u16 {
+    5004
+}
+
+const fn ms<const N: u64>() -> Duration {
+    Duration::from_millis(N)
+}
+
+impl GateConfig {
     /// Defaults with this policy.
-    pub const fn new(policy: Policy) -> Self {
-        Self {
-            policy,
-            duration: Duration::from_secs(10),
-            bandwidth_once: false,
-            loss_threshold: 0,
-            update_interval: Duration::from_millis(100),
-            reset_interval: Duration::from_millis(100),
-            wait: Duration::from_millis(200),
-            delta_deadline: Duration::from_millis(150),
-            key_deadline: Duration::from_millis(400),
-        }
+    pub fn new(policy: Policy) -> Self {
+        let given = MapDeserializer::<_, Error>::new([("policy", policy.name())].into_iter());
+        Self::deserialize(given).expect("all else has a default")
     }
 
-    /// How far back the largest bandwidth is looked for. Default 10 s; at least the update interval, which it is taken for
-    /// otherwise; at most 10 000 of them.
-    pub const fn duration(mut self, duration: Duration) -> Self {
-        self.duration = duration;
-        self
+    /// What is video.
+    pub fn filter(&self) -> Filter {
+        let filter = Filter::port(self.port).codec(self.codec);
+        self.payload_type.map_or(filter, |only| filter.payload_type(only))
     }
-
-    /// The source's policies: find the largest bandwidth once, as its Algorithm 2 does, instead of over and over. The first `duration`
-    /// in which more was dropped than the threshold says what it is, for good; until it is over nothing is limited. Default no.
-    pub const fn bandwidth_once(mut self, once: bool) -> Self {
-        self.bandwidth_once = once;
-        self
-    }
-
-    /// The source's policies: as many packets may be dropped in an update interval as if there were none. Default 0.
-    pub const fn loss_threshold(mut self, packets: u64) -> Self {
-        self.loss_threshold = packets;
-        self
-    }
-
-    /// How often the queue is read and the limit changed. Default 100 ms; 1 ms is the least.
-    pub const fn update_interval(mut self, interval: Duration) -> Self {
-        self.update_interval = at_least_1_ms(interval);
-        self
-    }
-
-    /// How often the count of bytes begins at 0 again. Default 100 ms; 1 ms is the least.
-    pub const fn reset_interval(mut self, interval: Duration) -> Self {
-        self.reset_interval = at_least_1_ms(interval);
-        self
-    }
-
-    /// Policy `deadline`: how long a frame may wait before its first packet is sent, at most; how long within this, the gate
-    /// finds out. Default 200 ms.
-    pub const fn wait(mut self, wait: Duration) -> Self {
-        self.wait = wait;
-        self
-    }
-
-    /// Policy `deadline`: when the last packet of a frame that is no key frame must have been sent. Default 150 ms.
-    pub const fn delta_deadline(mut self, deadline: Duration) -> Self {
-        self.delta_deadline = deadline;
-        self
-    }
-
-    /// Policy `deadline`: when the last packet of a key frame must have been sent. Default 400 ms, the limit of video in
-    /// teleoperation.
-    pub const fn key_deadline(mut self, deadline: Duration) -> Self {
-        self.key_deadline = deadline;
-        self
-    }
-
-    /// The policy.
-    pub const fn policy(&self) -> Policy {
-        self.policy
-    }
-}
-
-const fn at_least_1_ms(interval: Duration) -> Duration {
-    if interval.as_nanos() < 1_000_000 { Duration::from_millis(1) } else { interval }
 }
 
 /// Reads the queue, steers the gate. Sans-IO: whoever drives it calls [`Controller::handle_timeout`] at
 /// [`Controller::poll_timeout`].
 #[derive(Clone, Debug)]
 pub struct Controller {
-    config: ControlConfig,
+    config: GateConfig,
     next_update: Time,
     next_reset: Time,
     last: Option<(Time, QueueReading)>,
-    /// Bandwidth of each interval within `duration`, bytes per second.
+    /// Bandwidth of each interval within `bandwidth_over`, bytes per second.
     measured: VecDeque<u64>,
-    /// Drops rose in this `duration`; only where the bandwidth is found once.
+    /// Drops rose in this `bandwidth_over`; only where the bandwidth is found once.
     dropped: bool,
     /// Drops rose once: what is measured is the channel's.
     limiting: bool,
@@ -141,8 +113,11 @@ impl Controller {
     /// Intervals that are remembered at most.
     const MEASURED_MAX: u64 = 10_000;
 
-    /// One that reads the queue for the first time at `start`.
-    pub fn new(config: ControlConfig, start: Time) -> Self {
+    /// One that reads the queue for the first time at `start`, and every millisecond at most.
+    pub fn new(config: GateConfig, start: Time) -> Self {
+        let least = |interval: Duration| interval.max(Duration::from_millis(1));
+        let (update_interval, reset_interval) = (least(config.update_interval), least(config.reset_interval));
+        let config = GateConfig { update_interval, reset_interval, ..config };
         Self {
             config,
             next_update: start,
@@ -231,9 +206,9 @@ impl Controller {
         gate.set(self.settings);
     }
 
-    /// Remembers the bandwidth of one interval for `duration`; or of the `duration` that said what it is, for good.
+    /// Remembers the bandwidth of one interval for `bandwidth_over`; or of the first such time that said what it is, for good.
     fn measure(&mut self, bandwidth: u64, dropped: bool) {
-        let intervals = self.config.duration / self.config.update_interval;
+        let intervals = self.config.bandwidth_over / self.config.update_interval;
         let most = intervals.clamp(1, Self::MEASURED_MAX);
         if !self.config.bandwidth_once {
             self.limiting |= dropped;

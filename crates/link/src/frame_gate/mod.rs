@@ -25,11 +25,11 @@
 //! knows them by their markers only.
 //!
 //! The control loop sets `byte_count` to 0 every reset interval, and every update interval sets `rate_limit = k · B_max`
-//! per reset interval, B_max the largest bandwidth that was measured within `duration`. Before the queue's counter of drops
+//! per reset interval, B_max the largest bandwidth that was measured within `bandwidth_over`. Before the queue's counter of drops
 //! has risen for the first time nothing is limited: what is measured then is the source's bandwidth, not the channel's.
 //! `k`, in millionths, begins at 1, rises by 0.01 up to 1.05 in an interval without drops, and falls by the [`Policy`]
-//! otherwise. The source's Algorithm 2 finds B_max once, in the beginning ([`ControlConfig::bandwidth_once`]), and has a threshold for
-//! drops ([`ControlConfig::loss_threshold`]); it gives no interval. Several streams share one limit, which is the channel's; whether a frame is being discarded, each stream
+//! otherwise. The source's Algorithm 2 finds B_max once, in the beginning ([`GateConfig::bandwidth_once`]), and has a threshold for
+//! drops ([`GateConfig::loss_threshold`]); it gives no interval. Several streams share one limit, which is the channel's; whether a frame is being discarded, each stream
 //! (SSRC) knows for itself.
 //!
 //! # `deadline`
@@ -57,15 +57,15 @@
 //!   shorter for a minute, and key frames longer than what it dropped from are not sent into it, but for a try now and then.
 //! - **Every update sets the level** to what really waits, unless it agrees with that to a packet, so that errors of the rate do not add
 //!   up. A rate that fell by a quarter is tried again after a while.
-//! - Until the queue first drops, or makes frames wait for [`ControlConfig::wait`], nothing is limited; nor later while less
+//! - Until the queue first drops, or makes frames wait for [`GateConfig::wait`], nothing is limited; nor later while less
 //!   is offered than the link carries: what a queue drops then is not more than a gate would have to. A sender that adapts
 //!   is to feel the queue: only a sixteenth too much makes the gate act.
 //!
 //! ```
 //! use taut_core::{Bitrate, Bytes};
-//! use taut_link::frame_gate::{ControlConfig, Filter, FrameGate, Policy};
+//! use taut_link::frame_gate::{GateConfig, Filter, FrameGate, Policy};
 //! use taut_link::{Bottleneck, Chain, DropTail};
-//! let gate = FrameGate::new(vec![Filter::port(5004)], ControlConfig::new(Policy::Aimd(3)));
+//! let gate = FrameGate::new(vec![Filter::port(5004)], GateConfig::new(Policy::Aimd3));
 //! let queue = DropTail::default().limit_bytes(Bytes::new(60_000));
 //! let chain = Chain::new(vec![gate.into(), Bottleneck::new(Bitrate::from_bps(1_000_000), queue).into()]);
 //! ```
@@ -81,7 +81,7 @@ mod turns;
 
 use taut_core::{DropCause, Duration, LinkEvent, Packet, PacketMeta, Time};
 
-pub use control::{ControlConfig, Controller, QueueReading};
+pub use control::{Controller, GateConfig, QueueReading};
 pub use gate::{Account, Gate, Knobs, Room, Settings, Verdict};
 pub use packet::{Filter, VideoPacket};
 pub use policy::{Policy, UnknownPolicy};
@@ -102,7 +102,7 @@ pub struct FrameGate {
 
 impl FrameGate {
     /// A gate for the packets that any of `filters` takes.
-    pub fn new(filters: Vec<Filter>, config: ControlConfig) -> Self {
+    pub fn new(filters: Vec<Filter>, config: GateConfig) -> Self {
         Self {
             filters,
             gate: Gate::new(),

@@ -6,7 +6,7 @@ use taut_core::{Duration, Time};
 use taut_wire::rtp::FrameKind;
 
 use super::shaper::{MTU, Shaper};
-use super::{ControlConfig, Knobs, QueueReading, Room};
+use super::{GateConfig, Knobs, QueueReading, Room};
 
 /// Looks for the least that must wait so that the link is never idle while frames are dropped for it.
 ///
@@ -55,9 +55,9 @@ impl Patience {
     /// Readings that are remembered at most.
     const PASSED_MAX: usize = 1_024;
 
-    pub(super) fn new(config: &ControlConfig) -> Self {
+    pub(super) fn new(config: &GateConfig) -> Self {
         Self {
-            shaper: Shaper::new(config.duration),
+            shaper: Shaper::new(config.bandwidth_over),
             level: u64::MAX,
             reach: u64::MAX,
             starting: true,
@@ -95,7 +95,7 @@ impl Patience {
         now: Time,
         reading: QueueReading,
         drops: u64,
-        config: &ControlConfig,
+        config: &GateConfig,
         gate: &mut impl Knobs,
     ) {
         let account = gate.account(now.as_nanos());
@@ -123,12 +123,12 @@ impl Patience {
         self.steer_reach(longest, drops > 0, config);
     }
 
-    fn remember(&mut self, last: Passed, config: &ControlConfig) {
+    fn remember(&mut self, last: Passed, config: &GateConfig) {
         if self.passed.back().is_some_and(|before| before.offered > last.offered || before.sent > last.sent) {
             // A stream was forgotten, or the queue replaced.
             self.passed.clear();
         }
-        let old = |first: &Passed| first.at + config.duration < last.at;
+        let old = |first: &Passed| first.at + config.bandwidth_over < last.at;
         if self.passed.len() >= Self::PASSED_MAX || self.passed.front().is_some_and(old) {
             self.passed.pop_front();
         }
@@ -147,13 +147,7 @@ impl Patience {
 
     /// Up while the link is idle, down while it is not, the faster the longer ago that was, and faster still when the queue drops. A
     /// queue that does so while it is short is kept shorter, at the price of some idleness.
-    fn steer_level(
-        &mut self,
-        now: Time,
-        (unused, missed): (u64, u64),
-        dropped: bool,
-        config: &ControlConfig,
-    ) {
+    fn steer_level(&mut self, now: Time, (unused, missed): (u64, u64), dropped: bool, config: &GateConfig) {
         let most = self.shaper.bytes_in(config.wait);
         self.level = self.level.min(most);
         let impatient = self.impatient.is_some_and(|at| now < at + MEMORY);
@@ -175,7 +169,7 @@ impl Patience {
     }
 
     /// Below what waited when the queue dropped; it is tried again after a while.
-    fn steer_reach(&mut self, longest: u64, dropped: bool, config: &ControlConfig) {
+    fn steer_reach(&mut self, longest: u64, dropped: bool, config: &GateConfig) {
         let most = self.shaper.bytes_in(config.key_deadline);
         self.reach = most.min(self.reach.saturating_add(most / 1_024));
         if dropped && longest > 0 && !self.starting {
@@ -184,14 +178,14 @@ impl Patience {
     }
 
     /// What the gate is told. That it lets all pass unless `limiting`, and while less is offered than the link carries.
-    pub(super) fn orders(&mut self, now: Time, limiting: bool, config: &ControlConfig) -> [Room; 3] {
+    pub(super) fn orders(&mut self, now: Time, limiting: bool, config: &GateConfig) -> [Room; 3] {
         self.in_force = limiting && !self.is_wide(now);
         if self.in_force { self.rooms(config) } else { Self::OPEN }
     }
 
-    fn rooms(&self, config: &ControlConfig) -> [Room; 3] {
+    fn rooms(&self, config: &GateConfig) -> [Room; 3] {
         let burst = self.shaper.burst();
-        let with = burst + self.shaper.bytes_in(config.delta_deadline).max(self.level);
+        let with = burst + self.shaper.bytes_in(config.deadline).max(self.level);
         let key = burst + self.reach.max(self.level);
         let mut rooms = [Room { before: self.level, with }; 3];
         rooms[FrameKind::Key as usize] = Room { before: key, with: key };

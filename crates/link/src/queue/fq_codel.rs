@@ -19,20 +19,16 @@ use super::flow::{flow_hash, memory_of};
 #[serde(default, deny_unknown_fields)]
 pub struct FqCodelConfig {
     /// The time in the queue that is accepted for good. 1us to 4s.
-    #[schemars(with = "String")]
     pub target: Duration,
     /// For how long it may be exceeded before the first drop. 1us to 4s.
-    #[schemars(with = "String")]
     pub interval: Duration,
     /// At most this many packets wait, in all queues. From 1.
     pub limit: u64,
     /// Queues that flows are hashed to. 1 to 65535.
     pub flows: u16,
     /// Bytes of a flow's turn. From 1B; around 300 B, small packets go before large ones.
-    #[schemars(with = "String")]
     pub quantum: Bytes,
     /// At most this much of Linux's memory, which is more than the packets' lengths. From 1B.
-    #[schemars(with = "String")]
     pub memory: Bytes,
     /// At most this many packets are dropped at once from the longest queue when a limit is reached. From 1.
     pub drop_batch: u64,
@@ -40,7 +36,6 @@ pub struct FqCodelConfig {
     pub ecn: bool,
     /// Mark every packet that waited longer than this, whatever the rest does. 1us to 4s; none by default.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub ce_threshold: Option<Duration>,
 }
 

@@ -15,10 +15,8 @@ use super::fifo::{StampedFifo, mark};
 #[serde(default, deny_unknown_fields)]
 pub struct PieConfig {
     /// The delay that is aimed at. 1us to 4s.
-    #[schemars(with = "String")]
     pub target: Duration,
     /// How often the probability is updated. 1ms to 4s; Linux rounds it up to its timer's tick.
-    #[schemars(with = "String")]
     pub tupdate: Duration,
     /// At most this many packets wait. From 1.
     pub limit: u64,

@@ -20,28 +20,22 @@ use super::fifo::{StampedFifo, mark};
 #[serde(default, deny_unknown_fields)]
 pub struct RedConfig {
     /// At most so many bytes wait. 1B to 100MB.
-    #[schemars(with = "String")]
     pub limit: Bytes,
     /// Nothing is dropped below this average. 1B to 100MB; a third of `max` by default.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub min: Option<Bytes>,
     /// Everything is dropped from this average on. From `min` to 100MB; a quarter of `limit` by default.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub max: Option<Bytes>,
     /// The size of packets for `burst`, and for the time while nothing waits. 1B to 100MB.
-    #[schemars(with = "String")]
     pub avpkt: Bytes,
     /// Packets at once that are let through: what gives the average its inertia. More than `min / avpkt`; (2·min + max) / 3 average packets by
     /// default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub burst: Option<u64>,
     /// Of a drop just below `max`. More than 0.
-    #[schemars(with = "String")]
     pub probability: Probability,
     /// At which rate the average falls while nothing waits.
-    #[schemars(with = "String")]
     pub bandwidth: Bitrate,
     /// Mark packets that can be marked (RFC 3168), rather than drop them.
     pub ecn: bool,

@@ -1,7 +1,7 @@
 //! The frame gate before CAKE alone, in which force shares the link with video: what is left for video changes all the time.
 
 use taut_core::{Bitrate, Bytes, Duration, FlowId, Packet, PacketMeta, Rng, Seed, Time};
-use taut_link::frame_gate::{ControlConfig, Filter, FrameGate, Policy};
+use taut_link::frame_gate::{Filter, FrameGate, GateConfig, Policy};
 use taut_link::{Bottleneck, Cake, CakeConfig, Chain};
 
 use crate::driver::{Calls, at, ms, run};
@@ -65,7 +65,7 @@ fn through_cake(policy: Option<Policy>, seed: u64) -> (f64, f64) {
     let cake = Cake::new(CakeConfig::default(), Seed::new(1).stream("cake"));
     let mut elements = vec![Bottleneck::new(Bitrate::from_bps(1_000_000), cake).into()];
     if let Some(policy) = policy {
-        let gate = FrameGate::new(vec![Filter::port(5004)], ControlConfig::new(policy));
+        let gate = FrameGate::new(vec![Filter::port(5004)], GateConfig::new(policy));
         elements.insert(0, gate.into());
     }
     let run = run(&mut Chain::new(elements), arrivals.clone(), Calls::Exact);
@@ -79,7 +79,7 @@ fn through_cake(policy: Option<Policy>, seed: u64) -> (f64, f64) {
 fn by_deadline_frames_keep_apart_where_the_queue_drops_though_little_waits() {
     for seed in 1..=3 {
         let [none, aimd3, ours] =
-            [None, Some(Policy::Aimd(3)), Some(Policy::Deadline)].map(|policy| through_cake(policy, seed));
+            [None, Some(Policy::Aimd3), Some(Policy::Deadline)].map(|policy| through_cake(policy, seed));
         println!("{seed}: {none:?} {aimd3:?} {ours:?}");
         assert!(ours.0 > 1.3 * aimd3.0 && ours.0 > 2.0 * none.0, "{none:?} {aimd3:?} {ours:?}");
         assert!(ours.1 < 0.08, "{ours:?}");

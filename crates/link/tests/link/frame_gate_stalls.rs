@@ -1,7 +1,7 @@
 //! The frame gate before a link that stands almost still for a while: what was learned then must not last.
 
 use taut_core::{Bitrate, Bytes};
-use taut_link::frame_gate::{ControlConfig, Filter, FrameGate, Policy};
+use taut_link::frame_gate::{Filter, FrameGate, GateConfig, Policy};
 use taut_link::{Bottleneck, Chain, DropTail, Schedule};
 
 use crate::driver::{Calls, at, ms, run};
@@ -13,7 +13,7 @@ fn frames_after(meanwhile: u64) -> u64 {
     let rows = vec![(ms(0), rate(1_200_000)), (ms(15_000), rate(meanwhile)), (ms(17_000), rate(1_200_000))];
     let queue = DropTail::default().limit_bytes(Bytes::new(50_000));
     let link = Bottleneck::new(Schedule::table(rows).unwrap(), queue);
-    let gate = FrameGate::new(vec![Filter::port(5004)], ControlConfig::new(Policy::Deadline));
+    let gate = FrameGate::new(vec![Filter::port(5004)], GateConfig::new(Policy::Deadline));
     // Force has a link of its own: all that is left for video is the schedule's.
     let mut arrivals = session(50);
     arrivals.retain(|(_, packet)| !packet.payload.is_empty());

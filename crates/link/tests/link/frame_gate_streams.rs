@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use taut_core::{Bitrate, Bytes, Packet, PacketMeta, Time};
 use taut_link::frame_gate::{
-    ControlConfig, Filter, FrameGate, Gate, Knobs, Policy, Room, Settings, StreamKey, Verdict, VideoPacket,
+    Filter, FrameGate, Gate, GateConfig, Knobs, Policy, Room, Settings, StreamKey, Verdict, VideoPacket,
 };
 use taut_link::{Bottleneck, Chain, DropTail};
 use taut_wire::rtp::{Codec, FrameKind};
@@ -269,7 +269,7 @@ fn shared(cameras: &[Camera], rate: u64) -> Vec<usize> {
         packet.meta.id = id;
     }
     let filters = cameras.iter().map(|camera| Filter::port(camera.port)).collect();
-    let gate = FrameGate::new(filters, ControlConfig::new(Policy::Deadline));
+    let gate = FrameGate::new(filters, GateConfig::new(Policy::Deadline));
     let queue = DropTail::default().limit_bytes(Bytes::new(rate / 40));
     let mut chain = Chain::new(vec![gate.into(), Bottleneck::new(Bitrate::from_bps(rate), queue).into()]);
     let run = run(&mut chain, arrivals, Calls::Exact);

@@ -3,7 +3,7 @@
 use crate::driver::{Calls, packet, run};
 use proptest::prelude::*;
 use taut_core::{Bitrate, Bytes, Duration, LinkEvent, Packet, Probability, Seed, Time};
-use taut_link::frame_gate::{ControlConfig, Filter, Policy};
+use taut_link::frame_gate::{Filter, GateConfig, Policy};
 use taut_link::{
     Bottleneck, Chain, Corrupt, Cut, Delay, Distribution, DropTail, Duplicate, Element, FrameGate,
     GilbertElliott, Jitter, JitterConfig, Loss, MahimahiTrace, Rate, Schedule,
@@ -89,7 +89,8 @@ fn element(reorder: impl Strategy<Value = bool>) -> impl Strategy<Value = Elemen
         (prop::sample::select(Policy::ALL.to_vec()), 30..200u64, 30..200u64).prop_map(
             |(policy, update, reset)| {
                 let [update, reset] = [update, reset].map(Duration::from_millis);
-                let config = ControlConfig::new(policy).update_interval(update).reset_interval(reset);
+                let config =
+                    GateConfig { update_interval: update, reset_interval: reset, ..GateConfig::new(policy) };
                 FrameGate::new(vec![Filter::port(5004)], config).into()
             }
         ),

@@ -47,7 +47,6 @@ pub struct Plan {
     pub fps: u32,
     /// The arm touches this, and it has to be calm in the operator's hand: for whoever knows control laws to
     /// [say](Prediction::require_calm).
-    #[serde(default)]
     pub touch: Option<Thing>,
     /// Whose limits.
     #[serde(default)]

@@ -24,7 +24,6 @@ pub struct SharedLink {
     #[serde(default)]
     pub cbr: Vec<Cbr>,
     /// How audio and video travel inside the stream; `None` when they do not.
-    #[serde(default)]
     pub multiplexer: Option<FixedFragment>,
 }
 

@@ -32,10 +32,8 @@ pub struct CommandsResult {
     /// The share that somebody who knows the future could have had in time over these links, per cent, whenever and over
     /// whatever paths he sent, with one copy each: what else was sent, and waiting for it, left out. Absent where the paths are
     /// not single links, and in a run over real sockets.
-    #[serde(default)]
     pub bound_percent: Option<f64>,
     /// bound_percent less in_time_percent, in points. At least 0.
-    #[serde(default)]
     pub below_bound_points: Option<f64>,
     /// received / sent, per cent; absent when none was sent.
     pub received_percent: Option<f64>,
@@ -43,13 +41,11 @@ pub struct CommandsResult {
     pub latency_ms: Option<Distribution>,
     /// The longest time without a command: between the first deliveries of two, or from the last one to when the last command
     /// was made, in milliseconds; absent when none arrived.
-    #[serde(default)]
     pub gap_ms: Option<f64>,
     /// In the whole run, copies sent of a message: the first one, those on other paths and those sent again. Absent where
     /// the transport does not count messages.
     pub copies: Option<f64>,
     /// In the whole run, how messages were spread over paths, and why. Of MTIP, absent for others.
-    #[serde(default)]
     pub choices: Option<ChoicesResult>,
     /// What left on each path towards the receiver in the whole run, in the order of paths.
     pub there: Vec<PathResult>,

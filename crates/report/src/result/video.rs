@@ -27,7 +27,6 @@ pub struct VideoResult {
     /// Frames that became whole in each second; absent in a run of less than one.
     pub fps: Option<FrameRate>,
     /// What viewers would think of them; absent where the quantiser cannot be told.
-    #[serde(default)]
     pub opinion: Option<Opinion>,
     /// One way, of packets, in milliseconds.
     pub packet_delay_ms: Option<Distribution>,
@@ -36,10 +35,8 @@ pub struct VideoResult {
     /// One way, of the packets that it is paired with, in milliseconds.
     pub haptic_delay_ms: Option<Distribution>,
     /// Of these, the largest positive difference of consecutive ones, in milliseconds: their jitter.
-    #[serde(default)]
     pub haptic_jitter_max_ms: Option<f64>,
     /// Of the packets that it is paired with, that did not arrive, per cent; absent when none was sent.
-    #[serde(default)]
     pub haptic_loss_percent: Option<f64>,
     /// Arrival of a frame less arrival of the haptic packet that was sent nearest to it, in milliseconds.
     pub offset_ms: Option<Distribution>,

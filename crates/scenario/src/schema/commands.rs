@@ -3,8 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use taut_core::{Bytes, Duration, Probability};
+pub use taut_transport::{mptcp::Scheduler, mtip::Clocks, quic::PathUse};
 
-use super::defaults;
+use super::defaults::{bytes, ms, ten_thousandths, u8, u32};
 use super::transport::{TcpSpec, TransportSpec};
 
 /// Commands of one size at equal distances, one way: a session with one channel. Parallel links between the two vertices are its paths: path i is the
@@ -20,19 +21,16 @@ pub struct Commands {
     #[serde(default)]
     pub transport: TransportSpec,
     /// Bytes of a command. 16B to 1200B.
-    #[serde(default = "size")]
-    #[schemars(with = "String")]
+    #[serde(default = "bytes::<150>")]
     pub size: Bytes,
     /// One command every period. 100us to 10s.
-    #[serde(default = "period")]
-    #[schemars(with = "String")]
+    #[serde(default = "ms::<30>")]
     pub period: Duration,
     /// The age at which a command is worse than none. 100us to 1min. MTIP is told of it; what is in time is judged by it.
-    #[serde(default = "deadline")]
-    #[schemars(with = "String")]
+    #[serde(default = "ms::<15>")]
     pub deadline: Duration,
     /// How many paths there are. 1 to 8.
-    #[serde(default = "paths")]
+    #[serde(default = "u8::<2>")]
     pub paths: u8,
     /// Straight over the transport, without a session around them: to compare transports by themselves. Simulated only.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -51,43 +49,30 @@ pub struct MtipSpec {
     pub policy: MtipPolicy,
     /// `improved`: what the ends know of each other's clocks. In `compatible` they are synchronised whatever is said here.
     #[serde(default)]
-    pub clocks: MtipClocks,
+    pub clocks: Clocks,
     /// The deadline that it works with, where that is not the commands' own: 100us to 1min. In `compatible` the receiver judges by it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub deadline: Option<Duration>,
     /// `adaptive`: more duplicates than this share of the window, one path fewer.
-    #[serde(default = "duplicate_threshold")]
-    #[schemars(with = "String")]
+    #[serde(default = "ten_thousandths::<5000>")]
     pub duplicate_threshold: Probability,
     /// `adaptive`: more late or missing than this share of the window, one path more.
-    #[serde(default = "late_threshold")]
-    #[schemars(with = "String")]
+    #[serde(default = "ten_thousandths::<2000>")]
     pub late_threshold: Probability,
     /// What latency counts when paths are ranked, beside reliability.
-    #[serde(default = "latency_weight")]
-    #[schemars(with = "String")]
+    #[serde(default = "ten_thousandths::<5000>")]
     pub latency_weight: Probability,
     /// `adaptive`: messages that count. 1 to 1000.
-    #[serde(default = "window")]
+    #[serde(default = "u32::<5>")]
     pub window: u32,
     /// `deadline`: the probability with which a command is to be in time.
-    #[serde(default = "target")]
-    #[schemars(with = "String")]
+    #[serde(default = "ten_thousandths::<9985>")]
     pub target: Probability,
     /// `deadline`: copies that leave at once, at most. 1 to 8.
-    #[serde(default = "copies")]
+    #[serde(default = "u8::<2>")]
     pub copies: u8,
     /// How often a path that carries nothing is probed. 1ms to 1min.
-    #[serde(default = "defaults::hundred_milliseconds")]
-    #[schemars(with = "String")]
+    #[serde(default = "ms::<100>")]
     pub probe_interval: Duration,
-}
-
-impl Default for MtipSpec {
-    fn default() -> Self {
-        toml::from_str("").expect("every setting has a default")
-    }
 }
 
 /// Which MTIP is spoken.
@@ -99,19 +84,6 @@ pub enum MtipMode {
     Improved,
     /// The published one.
     Compatible,
-}
-
-/// How lateness is judged.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum MtipClocks {
-    /// By an estimate: what is certainly late is refused.
-    #[default]
-    Estimated,
-    /// By an estimate: what may be late is refused.
-    Strict,
-    /// Exactly.
-    Synchronised,
 }
 
 /// Which paths a command takes.
@@ -137,27 +109,10 @@ pub enum MtipPolicy {
 pub struct MptcpSpec {
     /// Which subflow takes the next segment.
     #[serde(default)]
-    pub scheduler: MptcpScheduler,
+    pub scheduler: Scheduler,
     /// Every subflow's settings.
     #[serde(default)]
     pub subflow: TcpSpec,
-}
-
-/// Schedulers of MPTCP.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum MptcpScheduler {
-    /// The shortest round trip with room in its window.
-    #[default]
-    Minrtt,
-    /// Every segment on every subflow.
-    Redundant,
-    /// BLEST.
-    Blest,
-    /// ECF.
-    Ecf,
-    /// As Linux 6.1 does it, its reinjection and its windows (no LIA) included.
-    Linux,
 }
 
 /// Multipath QUIC.
@@ -166,81 +121,14 @@ pub enum MptcpScheduler {
 pub struct MpquicSpec {
     /// What the paths are for.
     #[serde(default)]
-    pub paths: MpquicPaths,
+    pub paths: PathUse,
     /// Commands on one stream, in order, each repeated until it arrives, instead of as datagrams; without a session (`bare`) only.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stream: bool,
     /// After how long a silence a path is abandoned. 20ms to 1min.
-    #[serde(default = "path_idle_timeout")]
-    #[schemars(with = "String")]
+    #[serde(default = "ms::<500>")]
     pub path_idle_timeout: Duration,
     /// How often each path is pinged, by both sides. 5ms to 1min.
-    #[serde(default = "defaults::hundred_milliseconds")]
-    #[schemars(with = "String")]
+    #[serde(default = "ms::<100>")]
     pub keep_alive: Duration,
-}
-
-impl Default for MpquicSpec {
-    fn default() -> Self {
-        toml::from_str("").expect("every setting has a default")
-    }
-}
-
-/// What the paths of multipath QUIC are for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum MpquicPaths {
-    /// One carries everything, the others wait.
-    #[default]
-    FailOver,
-    /// Every command on every path.
-    Duplicate,
-}
-
-fn path_idle_timeout() -> Duration {
-    Duration::from_millis(500)
-}
-
-fn size() -> Bytes {
-    Bytes::new(150)
-}
-
-fn period() -> Duration {
-    Duration::from_millis(30)
-}
-
-fn deadline() -> Duration {
-    Duration::from_millis(15)
-}
-
-fn paths() -> u8 {
-    2
-}
-
-fn share(of: f64) -> Probability {
-    Probability::from_fraction(of).expect("a share")
-}
-
-fn duplicate_threshold() -> Probability {
-    share(0.5)
-}
-
-fn late_threshold() -> Probability {
-    share(0.2)
-}
-
-fn latency_weight() -> Probability {
-    share(0.5)
-}
-
-fn window() -> u32 {
-    5
-}
-
-fn target() -> Probability {
-    share(0.9985)
-}
-
-fn copies() -> u8 {
-    2
 }

@@ -3,8 +3,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de};
 use taut_core::{Bitrate, Duration, Probability};
+use taut_link::Later;
+pub use taut_link::frame_gate::GateConfig;
 
-use super::defaults;
+use super::defaults::{ms, ten_thousandths};
 use super::queues::QueueSpec;
 
 /// A star: hosts around a switch.
@@ -25,10 +27,8 @@ pub struct LinkSpec {
     #[serde(default, deserialize_with = "two_ends", skip_serializing_if = "Option::is_none")]
     pub between: Option<[String; 2]>,
     /// One direction: from this vertex …
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
     /// … to this one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
     /// What packets pass through, in this order. Empty: a wire without delay.
     #[serde(default)]
@@ -42,7 +42,7 @@ pub enum ElementSpec {
     /// A queue and the rate that empties it.
     Server(Box<ServerSpec>),
     /// Propagation: every packet takes this long.
-    Delay(#[schemars(with = "String")] Duration),
+    Delay(Duration),
     /// Propagation from a table that changes over time.
     DelayTable(TableSpec),
     /// A random extra delay.
@@ -56,13 +56,13 @@ pub enum ElementSpec {
     /// What a recorded path did, a row at a time: delay or loss.
     Recorded(RecordedSpec),
     /// Packets come twice with this probability.
-    Duplicate(#[schemars(with = "String")] Probability),
+    Duplicate(Probability),
     /// One bit is flipped with this probability.
-    Corrupt(#[schemars(with = "String")] Probability),
+    Corrupt(Probability),
     /// Nothing passes from a time on.
     Cut(CutSpec),
     /// Drops whole video frames before the next server of the same chain, whose queue it watches.
-    Gate(GateSpec),
+    Gate(GateConfig),
 }
 
 /// A queue and the rate that empties it. The packet in service is not in the queue.
@@ -70,14 +70,10 @@ pub enum ElementSpec {
 #[serde(deny_unknown_fields)]
 pub struct ServerSpec {
     /// A constant rate. Exactly one of `rate`, `mahimahi` and `rate_table` is needed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub rate: Option<Bitrate>,
     /// Delivery opportunities from a mahimahi trace file.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mahimahi: Option<String>,
     /// A rate that changes over time.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_table: Option<Vec<RateRow>>,
     /// The queue before it.
     #[serde(default)]
@@ -89,10 +85,8 @@ pub struct ServerSpec {
 #[serde(deny_unknown_fields)]
 pub struct RateRow {
     /// From when.
-    #[schemars(with = "String")]
     pub at: Duration,
     /// How fast.
-    #[schemars(with = "String")]
     pub rate: Bitrate,
 }
 
@@ -103,8 +97,7 @@ pub struct TableSpec {
     /// The file, relative to the scenario.
     pub file: String,
     /// How long a row lasts.
-    #[serde(default = "defaults::one_second")]
-    #[schemars(with = "String")]
+    #[serde(default = "ms::<1000>")]
     pub every: Duration,
 }
 
@@ -116,8 +109,7 @@ pub struct JitterTableSpec {
     /// The file, relative to the scenario.
     pub file: String,
     /// How long a row lasts.
-    #[serde(default = "defaults::one_second")]
-    #[schemars(with = "String")]
+    #[serde(default = "ms::<1000>")]
     pub every: Duration,
     /// How it is distributed.
     pub distribution: Distribution,
@@ -136,22 +128,16 @@ pub struct RecordedSpec {
     /// Which path: what its columns begin with.
     pub path: String,
     /// The way there, of messages, or the way back, of answers. Default: there, and for the second direction of `between` back.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub way: Option<RecordedWay>,
     /// How long a row lasts: the distance of the messages that were recorded.
-    #[serde(default = "thirty_milliseconds")]
-    #[schemars(with = "String")]
+    #[serde(default = "ms::<30>")]
     pub every: Duration,
     /// What a packet meets that is sent later than the first millisecond of a row.
     #[serde(default)]
-    pub later: RecordedLater,
+    pub later: Later,
     /// Begins with this row, from 0; what is before it comes at the end.
     #[serde(default)]
     pub skip: u32,
-}
-
-fn thirty_milliseconds() -> Duration {
-    Duration::from_millis(30)
 }
 
 /// Which of a recorded path's ways.
@@ -164,17 +150,6 @@ pub enum RecordedWay {
     Back,
 }
 
-/// What a second packet in a row meets.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum RecordedLater {
-    /// The same as the first.
-    #[default]
-    SameRow,
-    /// What the next row's first one will meet.
-    NextRow,
-}
-
 /// A random extra delay: `mean + spread × x`, never below zero.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -183,10 +158,8 @@ pub struct JitterSpec {
     pub distribution: Distribution,
     /// The mean of the extra delay.
     #[serde(default)]
-    #[schemars(with = "String")]
     pub mean: Duration,
     /// uniform: half the width; normal: standard deviation; pareto: scale.
-    #[schemars(with = "String")]
     pub spread: Duration,
     /// Correlation of successive values, 0 to 1.
     #[serde(default)]
@@ -196,16 +169,18 @@ pub struct JitterSpec {
     pub reorder: bool,
 }
 
-/// Distributions of jitter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Distribution {
-    /// Uniform in [−1, 1].
-    Uniform,
-    /// Standard normal.
-    Normal,
-    /// Pareto, heavy tail to the right.
-    Pareto,
+taut_core::named! {
+    /// Distributions of jitter.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Distribution {
+        /// Uniform in [−1, 1].
+        Uniform = "uniform",
+        /// Standard normal.
+        Normal = "normal",
+        /// Pareto, heavy tail to the right.
+        Pareto = "pareto",
+    }
 }
 
 /// Random loss.
@@ -213,7 +188,7 @@ pub enum Distribution {
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum LossSpec {
     /// Each packet by itself.
-    Bernoulli(#[schemars(with = "String")] Probability),
+    Bernoulli(Probability),
     /// Two states with a loss rate each.
     GilbertElliott(GilbertElliottSpec),
 }
@@ -223,18 +198,14 @@ pub enum LossSpec {
 #[serde(deny_unknown_fields)]
 pub struct GilbertElliottSpec {
     /// Good to bad, per packet.
-    #[schemars(with = "String")]
     pub p: Probability,
     /// Bad to good, per packet.
-    #[schemars(with = "String")]
     pub r: Probability,
     /// Loss in the bad state.
-    #[serde(default = "defaults::always")]
-    #[schemars(with = "String")]
+    #[serde(default = "ten_thousandths::<10_000>")]
     pub bad: Probability,
     /// Loss in the good state.
     #[serde(default)]
-    #[schemars(with = "String")]
     pub good: Probability,
 }
 
@@ -243,92 +214,9 @@ pub struct GilbertElliottSpec {
 #[serde(deny_unknown_fields)]
 pub struct CutSpec {
     /// From when.
-    #[schemars(with = "String")]
     pub at: Duration,
     /// Until when.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub until: Option<Duration>,
-}
-
-/// The frame gate: video is what goes to `port` over UDP as RTP. It reads what the queue of the next server in its chain
-/// does with video.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct GateSpec {
-    /// How strictly it is steered.
-    pub policy: GatePolicy,
-    /// The UDP port to which video goes.
-    #[serde(default = "defaults::video_port")]
-    pub port: u16,
-    /// Only this RTP payload type, 0 to 127.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub payload_type: Option<u8>,
-    /// How key frames are told.
-    #[serde(default)]
-    pub codec: GateCodec,
-    /// How far back the largest bandwidth is looked for.
-    #[serde(default = "defaults::ten_seconds")]
-    #[schemars(with = "String")]
-    pub bandwidth_over: Duration,
-    /// The source's policies: find it once, in the first `bandwidth_over` in which the queue drops, and keep it.
-    #[serde(default)]
-    pub bandwidth_once: bool,
-    /// The source's policies: as many packets may be dropped between two readings as if there were none.
-    #[serde(default)]
-    pub loss_threshold: u64,
-    /// How often the queue is read and the limit changed.
-    #[serde(default = "defaults::hundred_milliseconds")]
-    #[schemars(with = "String")]
-    pub update_interval: Duration,
-    /// How often the count of bytes begins anew.
-    #[serde(default = "defaults::hundred_milliseconds")]
-    #[schemars(with = "String")]
-    pub reset_interval: Duration,
-    /// Policy `deadline`: how long a frame may wait before its first packet is sent, at most.
-    #[serde(default = "defaults::two_hundred_milliseconds")]
-    #[schemars(with = "String")]
-    pub wait: Duration,
-    /// Policy `deadline`: when all of a frame must have been sent.
-    #[serde(default = "defaults::hundred_fifty_milliseconds")]
-    #[schemars(with = "String")]
-    pub deadline: Duration,
-    /// Policy `deadline`: when all of a key frame must have been sent.
-    #[serde(default = "defaults::four_hundred_milliseconds")]
-    #[schemars(with = "String")]
-    pub key_deadline: Duration,
-}
-
-/// Policies of the frame gate: the source's, and taut's own `deadline`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[expect(missing_docs, reason = "the policies of taut_link::frame_gate, by their names")]
-pub enum GatePolicy {
-    Step,
-    Dyna1,
-    Dyna2,
-    Dyna3,
-    Dyna4,
-    Dyna5,
-    Aimd1,
-    Aimd2,
-    Aimd3,
-    Aimd4,
-    Aimd5,
-    Deadline,
-}
-
-/// Codecs whose key frames the gate can tell.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum GateCodec {
-    /// VP8, RFC 7741.
-    #[default]
-    Vp8,
-    /// H.264, RFC 6184.
-    H264,
-    /// None: all frames are alike.
-    Opaque,
 }
 
 fn two_ends<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<[String; 2]>, D::Error> {

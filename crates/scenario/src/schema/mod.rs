@@ -4,7 +4,7 @@
 //! `kind = { … }`, or just `"kind"` where nothing is set.
 
 mod commands;
-mod defaults;
+pub(crate) mod defaults;
 mod links;
 mod queues;
 mod run;

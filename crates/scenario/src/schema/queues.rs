@@ -9,6 +9,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use taut_core::{Bitrate, Bytes};
 use taut_link::{CakeConfig, CodelConfig, FqCodelConfig, PieConfig, RedConfig};
 
+use super::defaults::bytes;
+
 /// A drop-tail queue with limits in bytes, in packets, or both; without any, 1000 packets. Or one of the disciplines of
 /// `tc`, which are named.
 ///
@@ -18,7 +20,6 @@ use taut_link::{CakeConfig, CodelConfig, FqCodelConfig, PieConfig, RedConfig};
 pub struct QueueSpec {
     /// At most this many bytes wait. From 1B.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub bytes: Option<Bytes>,
     /// At most this many packets wait. From 1.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -125,21 +126,15 @@ pub struct ClassSpec {
 #[serde(deny_unknown_fields)]
 pub struct TbfSpec {
     /// In the long run. From 8bit.
-    #[schemars(with = "String")]
     pub rate: Bitrate,
     /// At once, after a pause. At least the largest packet: larger ones are dropped. From 1B to what takes an hour at `rate`.
-    #[schemars(with = "String")]
     pub burst: Bytes,
     /// The burst itself passes at no more than this; at once by default.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub peakrate: Option<Bitrate>,
     /// With `peakrate`, so much at once. At least the largest packet, at most what takes an hour at `peakrate`.
-    #[serde(default = "super::defaults::ethernet_frame")]
-    #[schemars(with = "String")]
+    #[serde(default = "bytes::<1514>")]
     pub minburst: Bytes,
     /// What waits behind it; by default a FIFO that holds what passes in 50 ms, and a burst.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<Box<QueueSpec>>,
 }
 

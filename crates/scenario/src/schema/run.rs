@@ -8,7 +8,7 @@ use taut_core::Duration;
 use taut_qos::limits::Profile;
 
 use super::commands::Commands;
-use super::defaults;
+use super::defaults::{is_default, ms};
 use super::links::{Lan, LinkSpec};
 use super::session::{Direction, Session};
 use super::traffic::Cross;
@@ -25,20 +25,17 @@ pub struct Scenario {
     #[serde(default)]
     pub description: String,
     /// Samples made before this time are counted. More than 0.
-    #[schemars(with = "String")]
     pub duration: Duration,
     /// Samples made before this time are not counted. Less than `duration`.
     #[serde(default)]
-    #[schemars(with = "String")]
     pub warmup: Duration,
     /// Whose limits the media are held against: `telehaptic`, `tr22847_dynamic`, `tr22847_stationary`, `jnd_damper`, `jnd_spring` or
     /// `jnd_inertia`.
-    #[serde(default, skip_serializing_if = "is_usual")]
+    #[serde(default, skip_serializing_if = "is_default")]
     #[schemars(with = "String", extend("enum" = Profile::NAMES))]
     pub limits: Profile,
     /// How long the run goes on after `duration`, so that the last samples can arrive.
-    #[serde(default = "defaults::two_seconds")]
-    #[schemars(with = "String")]
+    #[serde(default = "ms::<2000>")]
     pub drain: Duration,
     /// Star networks: each makes a vertex of its own name and one for every host, `NAME/1`, `NAME/2`, …
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -46,19 +43,15 @@ pub struct Scenario {
     /// Links by name. Vertices are whatever links (and LANs) connect.
     pub links: BTreeMap<String, LinkSpec>,
     /// The session under test.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<Session>,
     /// A whole teleoperation session under test, instead of `session`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub teleop: Option<Teleop>,
     /// A flow of commands over one path or several.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commands: Option<Commands>,
     /// Other traffic, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub cross: BTreeMap<String, Cross>,
     /// Compare the run with the closed-form model of a shared link.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<Model>,
     /// Points of a sweep; without any, the scenario itself is the only one.
     #[serde(default, rename = "variant", skip_serializing_if = "Vec::is_empty")]
@@ -66,10 +59,6 @@ pub struct Scenario {
     /// What is varied in all combinations, after the variants that are listed.
     #[serde(default, rename = "axis", skip_serializing_if = "Vec::is_empty")]
     pub axes: Vec<Axis>,
-}
-
-fn is_usual(limits: &Profile) -> bool {
-    *limits == Profile::default()
 }
 
 /// What the closed-form model is about.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use taut_core::{Bitrate, Bytes, Duration, Medium, Probability};
 pub use taut_report::result::Direction;
 
-use super::defaults;
+use super::defaults::{bytes, kbit, ms, ten_thousandths, tenths, u32};
 use super::transport::TransportSpec;
 
 /// A teleoperation session between two vertices.
@@ -24,10 +24,8 @@ pub struct Session {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub window: bool,
     /// What the operator sends: motion.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forward: Option<Stream>,
     /// What the robot sends: force, audio, video.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backward: Option<Stream>,
 }
 
@@ -74,20 +72,15 @@ impl Stream {
 #[serde(deny_unknown_fields)]
 pub struct Stream {
     /// Samples of motion or force.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub haptic: Option<Haptic>,
     /// Audio frames.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub audio: Option<Audio>,
     /// Video frames.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub video: Option<Video>,
     /// How the media share packets.
     #[serde(default)]
     pub multiplexer: MultiplexerSpec,
     /// Haptic packets are padded to this length on the wire, IP and UDP headers included.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub packet: Option<Bytes>,
     /// Differentiated services code point, 0 to 63.
     #[serde(default)]
@@ -102,19 +95,16 @@ pub struct Haptic {
     #[serde(default)]
     pub source: HapticSource,
     /// One sample every period.
-    #[serde(default = "defaults::one_millisecond")]
-    #[schemars(with = "String")]
+    #[serde(default = "ms::<1>")]
     pub period: Duration,
     /// Added to the period, as ETP's own sender keeps its inter-packet gap: the cycle is `period + gap`.
     #[serde(default)]
-    #[schemars(with = "String")]
     pub gap: Duration,
     /// Samples made at once in each period, one packet each. 1 to 100.
-    #[serde(default = "defaults::one")]
+    #[serde(default = "u32::<1>")]
     pub burst: u32,
     /// Bytes of one sample.
-    #[serde(default = "defaults::haptic_size")]
-    #[schemars(with = "String")]
+    #[serde(default = "bytes::<24>")]
     pub size: Bytes,
     /// Which samples are worth sending.
     #[serde(default)]
@@ -143,19 +133,16 @@ pub enum HapticSource {
 pub struct ContactsSpec {
     /// Mean length of a contact, 10 ms to 60 s. Each lasts for half of it to one and a half. A run should last ten times `length` / `share`: a
     /// shorter one may have no contact at all, for when the first begins is drawn.
-    #[schemars(with = "String")]
     pub length: Duration,
+    // By default what a deadband sampler sent of the signal in Gokhale et al., Figure 9: 613 kbit/s, and 1079 for 4 of some 20 s.
     /// How much of the time is contact, 1 % to 99 %.
-    #[serde(default = "defaults::contact_share")]
-    #[schemars(with = "String")]
+    #[serde(default = "ten_thousandths::<1900>")]
     pub share: Probability,
     /// How many samples change in contact.
-    #[serde(default = "defaults::contact_changes")]
-    #[schemars(with = "String")]
+    #[serde(default = "ten_thousandths::<10_000>")]
     pub changes: Probability,
     /// How many samples change in free motion.
-    #[serde(default = "defaults::free_changes")]
-    #[schemars(with = "String")]
+    #[serde(default = "ten_thousandths::<1200>")]
     pub free_changes: Probability,
 }
 
@@ -205,14 +192,13 @@ pub enum SamplerSpec {
 #[serde(deny_unknown_fields)]
 pub struct DeadbandSpec {
     /// The fraction, 0 to 1. In use: 0.05 to 0.15.
-    #[serde(default = "defaults::tenth")]
+    #[serde(default = "tenths::<1>")]
     pub k: f64,
     /// Changes below this are never sent, in the signal's unit.
     #[serde(default)]
     pub floor: f64,
     /// Send at least this often, so that silence is not loss.
-    #[serde(default = "defaults::hundred_milliseconds")]
-    #[schemars(with = "String")]
+    #[serde(default = "ms::<100>")]
     pub keep_alive: Duration,
 }
 
@@ -221,7 +207,7 @@ pub struct DeadbandSpec {
 #[serde(deny_unknown_fields)]
 pub struct VelocityDeadbandSpec {
     /// The fraction at rest, 0 to 1.
-    #[serde(default = "defaults::tenth")]
+    #[serde(default = "tenths::<1>")]
     pub k: f64,
     /// Added per unit of speed.
     pub slope: f64,
@@ -229,8 +215,7 @@ pub struct VelocityDeadbandSpec {
     #[serde(default)]
     pub floor: f64,
     /// Send at least this often.
-    #[serde(default = "defaults::hundred_milliseconds")]
-    #[schemars(with = "String")]
+    #[serde(default = "ms::<100>")]
     pub keep_alive: Duration,
 }
 
@@ -239,12 +224,10 @@ pub struct VelocityDeadbandSpec {
 #[serde(deny_unknown_fields)]
 pub struct Audio {
     /// Rate of the encoded audio.
-    #[serde(default = "defaults::g711_rate")]
-    #[schemars(with = "String")]
+    #[serde(default = "kbit::<64>")]
     pub rate: Bitrate,
     /// Length of a frame.
-    #[serde(default = "defaults::twenty_milliseconds")]
-    #[schemars(with = "String")]
+    #[serde(default = "ms::<20>")]
     pub frame: Duration,
 }
 
@@ -256,11 +239,9 @@ pub struct Video {
     #[serde(default)]
     pub source: VideoSource,
     /// Frames a second, 1 to 240.
-    #[serde(default = "defaults::twenty_five")]
+    #[serde(default = "u32::<25>")]
     pub fps: u32,
     /// Rate of the encoded video; for a table, its sizes are scaled to it if given.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub rate: Option<Bitrate>,
 }
 
@@ -302,8 +283,7 @@ impl MultiplexerSpec {
 #[serde(deny_unknown_fields)]
 pub struct FixedFragmentSpec {
     /// Bytes of audio or video in each packet.
-    #[serde(default = "defaults::fifty_eight")]
-    #[schemars(with = "String")]
+    #[serde(default = "bytes::<58>")]
     pub fragment: Bytes,
 }
 
@@ -312,6 +292,6 @@ pub struct FixedFragmentSpec {
 #[serde(deny_unknown_fields)]
 pub struct NetworkAwareSpec {
     /// Most samples a packet, 1 to 7.
-    #[serde(default = "defaults::four")]
+    #[serde(default = "u32::<4>")]
     pub max_samples: u32,
 }

@@ -3,9 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use taut_core::{Bitrate, Bytes, Duration};
+use taut_wire::rtp::Codec;
 
-use super::defaults;
-use super::links::GateCodec;
+use super::defaults::{bytes, is_default, ms, u16, u32};
 use super::session::{HapticSource, SamplerSpec};
 use super::transport::TcpSpec;
 
@@ -18,18 +18,14 @@ pub struct Cross {
     /// The receiver's vertex. `NAME/*` pairs hosts with the senders'.
     pub to: String,
     /// How many such flows. 1 to 1000.
-    #[serde(default = "defaults::one")]
+    #[serde(default = "u32::<1>")]
     pub count: u32,
     /// From when; without it, a random instant within the pattern's first interval.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub start: Option<Duration>,
     /// Until when.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub stop: Option<Duration>,
     /// Differentiated services code point of its packets, 0 to 63; acknowledgements have it too.
-    #[serde(default, skip_serializing_if = "super::defaults::is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub dscp: u8,
     /// What it sends.
     pub traffic: Traffic,
@@ -69,10 +65,8 @@ impl Traffic {
 #[serde(deny_unknown_fields)]
 pub struct RateAndPacket {
     /// On the wire.
-    #[schemars(with = "String")]
     pub rate: Bitrate,
     /// On the wire. 28B to 65535B.
-    #[schemars(with = "String")]
     pub packet: Bytes,
 }
 
@@ -81,11 +75,10 @@ pub struct RateAndPacket {
 #[serde(deny_unknown_fields)]
 pub struct VideoTraffic {
     /// Frames a second.
-    #[serde(default = "defaults::twenty_five")]
+    #[serde(default = "u32::<25>")]
     pub fps: u32,
     /// The largest packet on the wire.
-    #[serde(default = "defaults::mtu")]
-    #[schemars(with = "String")]
+    #[serde(default = "bytes::<1200>")]
     pub packet: Bytes,
 }
 
@@ -107,36 +100,30 @@ pub struct RtpTraffic {
     /// A pcap or pcapng file, relative to the scenario, whose RTP packets to `port` are sent, each as long after `start`, by default
     /// the beginning, as it was after the capture's first packet. Of several streams (SSRC) that with the most bytes. Without it,
     /// frames come from a real VP8 encode, over and over.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
     /// What the sender does about losses and delays.
-    #[serde(default, skip_serializing_if = "RtpSender::is_replay")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub sender: RtpSender,
     /// Whose payload format: `vp8` (RFC 7741) or `opaque`; in a file `h264` (RFC 6184), too.
     #[serde(default)]
-    pub codec: GateCodec,
+    pub codec: Codec,
     /// Frames a second, 1 to 240. Not with a file.
-    #[serde(default = "defaults::twenty_five")]
+    #[serde(default = "u32::<25>")]
     pub fps: u32,
     /// Mean rate of the frames, to which the sizes of the encode are scaled; by default they are as encoded. Of a sender that adapts the
     /// highest. From 1kbit. Not with a file.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub rate: Option<Bitrate>,
     /// The largest packet on the wire. 100B to 65535B. Not with a file.
-    #[serde(default = "defaults::mtu")]
-    #[schemars(with = "String")]
+    #[serde(default = "bytes::<1200>")]
     pub packet: Bytes,
     /// The UDP port to which it goes.
-    #[serde(default = "defaults::video_port")]
+    #[serde(default = "u16::<5004>")]
     pub port: u16,
     /// The cross traffic, of type `haptic` or `replay`, that it is to be seen with: each frame is paired at the sender with the nearest
     /// packet of it, and the difference of their arrivals is the offset.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub with: Option<String>,
     /// How far apart a frame and the nearest packet may be sent. Up to 1s.
-    #[serde(default = "defaults::five_milliseconds")]
-    #[schemars(with = "String")]
+    #[serde(default = "ms::<5>")]
     pub within: Duration,
 }
 
@@ -152,28 +139,6 @@ pub enum RtpSender {
     Gcc,
 }
 
-impl RtpSender {
-    const fn is_replay(&self) -> bool {
-        matches!(self, Self::Replay)
-    }
-}
-
-impl Default for RtpTraffic {
-    fn default() -> Self {
-        Self {
-            file: None,
-            sender: RtpSender::default(),
-            codec: GateCodec::default(),
-            fps: defaults::twenty_five(),
-            rate: None,
-            packet: defaults::mtu(),
-            port: defaults::video_port(),
-            with: None,
-            within: defaults::five_milliseconds(),
-        }
-    }
-}
-
 /// Haptic samples as traffic.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -182,12 +147,10 @@ pub struct HapticTraffic {
     #[serde(default)]
     pub source: HapticSource,
     /// One sample every period. 10us to 1s.
-    #[serde(default = "defaults::one_millisecond")]
-    #[schemars(with = "String")]
+    #[serde(default = "ms::<1>")]
     pub period: Duration,
     /// On the wire. 28B to 65535B.
-    #[serde(default = "defaults::haptic_packet")]
-    #[schemars(with = "String")]
+    #[serde(default = "bytes::<75>")]
     pub packet: Bytes,
     /// Which samples are worth sending.
     #[serde(default)]

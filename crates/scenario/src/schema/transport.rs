@@ -4,9 +4,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use taut_core::{Bitrate, Bytes, Duration};
 use taut_transport::tcp::TcpConfig;
+pub use taut_transport::tcp::{CongestionControl, Counting, FullAck, RtoFloor};
 
 use super::commands::{MpquicSpec, MptcpSpec, MtipSpec};
-use super::defaults;
+use super::defaults::{bytes, ms, u8, u16, u32, yes};
+use super::traffic::RtpTraffic;
 
 /// What carries a session or commands. MTIP, MPTCP, MPQUIC and `every_path` use all paths that there are, the others the first
 /// one.
@@ -69,15 +71,12 @@ pub struct QuicSpec {
     #[serde(default)]
     pub congestion: QuicCongestion,
     /// The rate that `paced` keeps whatever happens; without it, 1.5Mbit. At least 64kbit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub floor: Option<Bitrate>,
     /// At the latest so many packets are acknowledged together. 1 to 100.
-    #[serde(default = "defaults::two")]
+    #[serde(default = "u32::<2>")]
     pub ack_every: u32,
     /// How long an acknowledgement may be withheld. 1ms to 25ms.
-    #[serde(default = "defaults::five_milliseconds")]
-    #[schemars(with = "String")]
+    #[serde(default = "ms::<5>")]
     pub ack_delay: Duration,
 }
 
@@ -101,15 +100,12 @@ pub enum QuicCongestion {
 #[serde(deny_unknown_fields)]
 pub struct SctpSpec {
     /// How often an unreliable message that was lost is sent again at most. 0 to 1000.
-    #[serde(default = "defaults::three")]
+    #[serde(default = "u16::<3>")]
     pub retransmissions: u16,
     /// Smallest retransmission timeout. 50ms to 60s.
-    #[serde(default = "defaults::one_second")]
-    #[schemars(with = "String")]
+    #[serde(default = "ms::<1000>")]
     pub rto_min: Duration,
     /// What may be in flight however many packets are lost; without it, 48kB. 4800B to 10MB.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub min_window: Option<Bytes>,
 }
 
@@ -118,7 +114,7 @@ pub struct SctpSpec {
 #[serde(deny_unknown_fields)]
 pub struct DccpSpec {
     /// 2: like TCP (RFC 4341). 3: TFRC (RFC 4342).
-    #[serde(default = "defaults::ccid")]
+    #[serde(default = "u8::<2>")]
     pub ccid: u8,
 }
 
@@ -127,14 +123,11 @@ pub struct DccpSpec {
 #[serde(deny_unknown_fields)]
 pub struct EtpSpec {
     /// A fixed gap; without it, the gap adapts to round-trip time and loss.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub gap: Option<Duration>,
     /// Pack waiting samples into one packet instead of superseding them.
     #[serde(default)]
     pub pack: bool,
     /// Keep the gap over TCP instead of UDP.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tcp: Option<TcpSpec>,
 }
 
@@ -144,19 +137,18 @@ pub struct EtpSpec {
 pub struct TcpSpec {
     /// Congestion control.
     #[serde(default)]
-    pub congestion: Congestion,
+    pub congestion: CongestionControl,
     /// Length of a full segment on the wire, IP and TCP headers included. 100 to 65535.
-    #[serde(default = "defaults::tcp_segment")]
-    #[schemars(with = "String")]
+    #[serde(default = "bytes::<1500>")]
     pub segment: Bytes,
     /// An acknowledgement every so many segments. 1 to 100.
-    #[serde(default = "defaults::two")]
+    #[serde(default = "u32::<2>")]
     pub ack_every: u32,
     /// Selective acknowledgements (RFC 2018).
-    #[serde(default = "defaults::yes")]
+    #[serde(default = "yes")]
     pub sack: bool,
     /// Limited transmit (RFC 3042).
-    #[serde(default = "defaults::yes")]
+    #[serde(default = "yes")]
     pub limited_transmit: bool,
     /// The window when NewReno's recovery ends (RFC 6582 section 3.2 step 3).
     #[serde(default)]
@@ -169,14 +161,13 @@ pub struct TcpSpec {
     #[serde(default)]
     pub rack: bool,
     /// Grow the window by bytes acknowledged (RFC 3465) or by acknowledgements.
-    #[serde(default = "defaults::yes")]
+    #[serde(default = "yes")]
     pub byte_counting: bool,
     /// Initial window in segments. 1 to 1000.
-    #[serde(default = "defaults::ten")]
+    #[serde(default = "u32::<10>")]
     pub initial_window: u32,
     /// Smallest retransmission timeout.
-    #[serde(default = "defaults::one_second")]
-    #[schemars(with = "String")]
+    #[serde(default = "ms::<1000>")]
     pub min_rto: Duration,
     /// What `min_rto` is the least of: the whole timeout, or what is above the round trip.
     #[serde(default)]
@@ -200,50 +191,4 @@ macro_rules! default_of_the_schema {
         }
     )+};
 }
-default_of_the_schema!(TcpSpec, QuicSpec, SctpSpec);
-
-/// What TCP's `min_rto` is the least of.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum RtoFloor {
-    /// The whole timeout (RFC 6298).
-    #[default]
-    Timeout,
-    /// What is above the smoothed round trip, as in Linux.
-    Variation,
-}
-
-/// What TCP's window counts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Counting {
-    /// Bytes.
-    #[default]
-    Bytes,
-    /// Segments: a short one takes as much as a full one.
-    Segments,
-}
-
-/// The window when NewReno's recovery ends.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum FullAck {
-    /// Option 1: what is under way and one segment more, at most ssthresh.
-    #[default]
-    Flight,
-    /// Option 2: ssthresh.
-    Ssthresh,
-}
-
-/// Congestion controls.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Congestion {
-    /// RFC 5681.
-    Reno,
-    /// RFC 6582.
-    #[default]
-    Newreno,
-    /// RFC 9438.
-    Cubic,
-}
+default_of_the_schema!(TcpSpec, QuicSpec, SctpSpec, MtipSpec, MpquicSpec, RtpTraffic);

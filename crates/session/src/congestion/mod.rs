@@ -15,13 +15,17 @@ use scream::Scream;
 
 /// By which law an end judges how much its path carries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "schema", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum Congestion {
     /// No window until a queue is found to be the session's own; then as much as leaves none.
     #[default]
     OwnQueue,
-    /// SCReAM v2 (draft-johansson-ccwg-rfc8298bis-screamv2), whose queue is this long at most; the draft's own is 60 ms. Without marks of
-    /// ECN, which no transport tells of.
-    Scream(Duration),
+    /// SCReAM v2 (draft-johansson-ccwg-rfc8298bis-screamv2). Without marks of ECN, which no transport tells of.
+    Scream {
+        /// Its queue's longest delay, 1ms to 1s; the draft's own is 60 ms.
+        target: Duration,
+    },
     /// Google Congestion Control (draft-ietf-rmcat-gcc-02), made for video.
     Gcc,
 }
@@ -87,7 +91,7 @@ impl Controller {
     /// tells by itself what was [delivered](Self::delivered).
     pub(crate) fn new(law: Congestion, enabled: bool, repeats: bool) -> Self {
         let law = match law {
-            Congestion::Scream(target) if enabled => Law::Scream(Box::new(Scream::new(target))),
+            Congestion::Scream { target } if enabled => Law::Scream(Box::new(Scream::new(target))),
             Congestion::Gcc if enabled => Law::Gcc(Box::new(Gcc::new())),
             _ => Law::OwnQueue(Box::new(Flight::new(enabled, repeats))),
         };

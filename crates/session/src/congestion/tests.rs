@@ -46,7 +46,7 @@ pub(super) fn run<L>(
 
 #[test]
 fn what_went_to_an_earlier_peer_says_nothing_of_the_path_to_another() {
-    for law in [Congestion::OwnQueue, Congestion::Scream(MS * 60), Congestion::Gcc] {
+    for law in [Congestion::OwnQueue, Congestion::Scream { target: MS * 60 }, Congestion::Gcc] {
         let new = || Controller::new(law, true, false);
         let mut controller = new();
         let earlier = (0..100).map(|ms| controller.sent(Time::ZERO + MS * ms, 1_000, true)).last().unwrap();

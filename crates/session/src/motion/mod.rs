@@ -78,36 +78,25 @@ pub use twist::Twist;
 /// Bytes of the longest payload.
 pub const MAX_LEN: usize = 4 + 3 * 4 * MAX_JOINTS;
 
-/// What the bytes of a channel of motion mean.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Schema {
-    /// [`State`].
-    State,
-    /// [`Joints`].
-    Joints,
-    /// [`Twist`].
-    Twist,
-    /// [`Gripper`].
-    Gripper,
+taut_core::named! {
+    /// What the bytes of a channel of motion mean.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum Schema {
+        /// [`State`].
+        State = "taut/State",
+        /// [`Joints`].
+        Joints = "taut/Joints",
+        /// [`Twist`].
+        Twist = "taut/Twist",
+        /// [`Gripper`].
+        Gripper = "taut/Gripper",
+    }
 }
 
 impl Schema {
-    /// All of them.
-    pub const ALL: &'static [Self] = &[Self::State, Self::Joints, Self::Twist, Self::Gripper];
-
-    /// Its name, as a channel declares it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::State => "taut/State",
-            Self::Joints => "taut/Joints",
-            Self::Twist => "taut/Twist",
-            Self::Gripper => "taut/Gripper",
-        }
-    }
-
     /// From its name.
     pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|schema| schema.name() == name)
+        Self::ALL.into_iter().find(|schema| schema.name() == name)
     }
 }
 

@@ -135,7 +135,7 @@ fn there_are_1_to_64_joints_and_as_many_velocities() {
 #[test]
 fn schemas_are_found_by_their_names_alone() {
     for schema in Schema::ALL {
-        assert_eq!(Schema::from_name(schema.name()), Some(*schema));
+        assert_eq!(Schema::from_name(schema.name()), Some(schema));
     }
     assert_eq!(Schema::from_name("taut/state"), None);
     assert_eq!(Schema::from_name(""), None);
@@ -161,7 +161,7 @@ proptest! {
     /// Every payload has exactly one form; nothing panics.
     #[test]
     fn what_is_read_is_written_the_same(
-        schema in prop::sample::select(Schema::ALL),
+        schema in prop::sample::select(&Schema::ALL),
         flags in 0u8..16,
         count in 0u8..70,
         tail in prop::collection::vec(any::<u8>(), 0..900),
@@ -188,7 +188,7 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_panic(schema in prop::sample::select(Schema::ALL), bytes in prop::collection::vec(any::<u8>(), 0..100)) {
+    fn no_bytes_panic(schema in prop::sample::select(&Schema::ALL), bytes in prop::collection::vec(any::<u8>(), 0..100)) {
         if let Ok(motion) = Motion::parse(schema, &bytes) {
             prop_assert_eq!(emitted(&motion), bytes);
         }

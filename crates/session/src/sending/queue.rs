@@ -8,6 +8,8 @@ use crate::state::{Priority, State};
 
 /// Which of the waiting states goes next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "schema", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", serde(rename_all = "snake_case"))]
 pub enum Order {
     /// The newest; those older are dropped as superseded. What waits is never older than one interval, whatever happened.
     #[default]

@@ -313,7 +313,7 @@ fn camera_beside_states_and_forces() {
         "| network | transport | law | camera | state, ms | force, ms | joints, ms | picture, ms | tracking, mm | states, forces /s | Mbit/s | lost, % |"
     );
     println!("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |");
-    let scream = |ms| Congestion::Scream(MS * ms);
+    let scream = |ms| Congestion::Scream { target: MS * ms };
     let laws = [
         ("own queue", Congestion::OwnQueue),
         ("SCReAM, 60 ms", scream(60)),

@@ -190,7 +190,7 @@ fn controllers_side_by_side() {
         "| network | transport | law | state p50 / p99 / max, ms | force p50 / p99 / max, ms | tracking, mm | states/s |"
     );
     println!("| --- | --- | --- | --- | --- | --- | --- |");
-    let scream = |ms| Some(Congestion::Scream(MS * ms));
+    let scream = |ms| Some(Congestion::Scream { target: MS * ms });
     let laws = [
         ("own queue", Some(Congestion::OwnQueue)),
         ("SCReAM, 60 ms", scream(60)),

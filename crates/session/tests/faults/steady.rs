@@ -85,7 +85,7 @@ fn spread(of: &[Shown], figure: impl Fn(&Shown) -> f64) -> [f64; 2] {
 
 fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
-    let scream = Congestion::Scream(MS * 10);
+    let scream = Congestion::Scream { target: MS * 10 };
     let cameras = [("none", None), ("encoder", Some(ENCODER)), ("bursts", Some(BURSTS))];
     let overs = [
         Over::Udp,

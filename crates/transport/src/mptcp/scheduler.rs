@@ -4,6 +4,8 @@ use taut_core::Duration;
 
 /// How pieces are spread over subflows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "schema", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", serde(rename_all = "lowercase"))]
 pub enum Scheduler {
     /// The subflow with the shortest round trip that has room in its window: the default of the first Multipath TCP for Linux
     /// (Paasch, Ferlin, Alay, Bonaventure, *Experimental Evaluation of Multipath TCP Schedulers*, CSWS 2014).
@@ -11,10 +13,10 @@ pub enum Scheduler {
     MinRtt,
     /// Every piece on every subflow.
     Redundant,
-    /// As [`Scheduler::MinRtt`], but a slow subflow is not used when its piece would block what the fast one could deliver
+    /// As `minrtt`, but a slow subflow is not used when its piece would block what the fast one could deliver
     /// meanwhile (Ferlin, Alay, Mehani, Boreli, *BLEST*, IFIP Networking 2016).
     Blest,
-    /// As [`Scheduler::MinRtt`], but waits for the fast subflow when that completes sooner than the slow one would (Lim,
+    /// As `minrtt`, but waits for the fast subflow when that completes sooner than the slow one would (Lim,
     /// Nahum, Towsley, Gibbens, *ECF*, CoNEXT 2017).
     Ecf,
     /// As Linux 6.1 does it (`net/mptcp`), which is not as its predecessor did: a subflow is kept for 64 kB, then that one is taken

@@ -66,6 +66,8 @@ impl Default for Target {
 /// Four timestamps leave half a round trip open, because nobody can tell how much of it was the way there (RFC 5905 section 8). So without
 /// synchronised clocks "never late" and "never refused in time" exclude each other, and the receiver says which it wants.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "schema", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", serde(rename_all = "snake_case"))]
 pub enum Clocks {
     /// Estimated. What may still be in time is delivered, and only what is certainly late is refused: whatever the network,
     /// nothing in time is, and what is delivered is late by less than the round trip.
@@ -74,8 +76,7 @@ pub enum Clocks {
     /// Estimated. What may be late is refused: whatever the network, nothing is delivered late, and where the deadline is
     /// shorter than a round trip much in time is refused too.
     Strict,
-    /// Both ends' [`Time`](taut_core::Time)s are readings of the same clock, as the published protocol requires: lateness
-    /// is exact.
+    /// Both ends read the same clock, as the published protocol requires: lateness is exact.
     Synchronised,
 }
 

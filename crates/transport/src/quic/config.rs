@@ -10,9 +10,11 @@ use crate::service::Service;
 
 /// What several paths are for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "schema", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", serde(rename_all = "snake_case"))]
 pub enum PathUse {
     /// The first one carries everything, the others wait: what the protocol has by itself (PATH_STATUS_AVAILABLE and
-    /// PATH_STATUS_BACKUP). Only [`QuicConfig::emergency`] goes over all.
+    /// PATH_STATUS_BACKUP). Only an emergency stop goes over all.
     #[default]
     FailOver,
     /// Every sample goes over every path, and the receiver takes the first copy. Reliable messages go once.

@@ -85,24 +85,18 @@ impl Stack {
 
 dispatch_transport!(Stack);
 
-/// Which of the two ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
-    /// The operator's, which opens the connection where there is one.
-    Opens,
-    /// The robot's.
-    Waits,
+taut_core::named! {
+    /// Which of the two ends.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Side {
+        /// The operator's, which opens the connection where there is one.
+        Opens = "operator",
+        /// The robot's.
+        Waits = "robot",
+    }
 }
 
 impl Side {
-    /// Who is there: `"operator"`, `"robot"`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Opens => "operator",
-            Self::Waits => "robot",
-        }
-    }
-
     /// The other end.
     pub const fn peer(self) -> Self {
         match self {

@@ -1,6 +1,5 @@
 //! The transports by name, and what an end is made from.
 
-use std::fmt;
 use std::str::FromStr;
 
 use taut_core::{Bytes, Duration, Priority, Protocol};
@@ -16,52 +15,38 @@ use crate::sctp::SctpConfig;
 use crate::tcp::TcpConfig;
 use crate::udp::UdpConfig;
 
-/// A transport by its name.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum TransportKind {
-    /// QUIC.
-    #[default]
-    Quic,
-    /// UDP.
-    Udp,
-    /// TCP: the kernel's over sockets, its model in the lab.
-    Tcp,
-    /// SCTP over UDP (RFC 6951).
-    Sctp,
-    /// DCCP over UDP (RFC 6773).
-    Dccp,
-    /// ETP over UDP.
-    Etp,
-    /// MTIP over UDP, on several paths.
-    Mtip,
-    /// QUIC, on several paths.
-    Mpquic,
-    /// The model of Multipath TCP.
-    Mptcp,
-    /// A datagram on every path for every message.
-    EveryPath,
+taut_core::named! {
+    /// A transport by its name.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum TransportKind {
+        /// QUIC.
+        #[default]
+        Quic = "quic",
+        /// UDP.
+        Udp = "udp",
+        /// TCP: the kernel's over sockets, its model in the lab.
+        Tcp = "tcp",
+        /// SCTP over UDP (RFC 6951).
+        Sctp = "sctp",
+        /// DCCP over UDP (RFC 6773).
+        Dccp = "dccp",
+        /// ETP over UDP.
+        Etp = "etp",
+        /// MTIP over UDP, on several paths.
+        Mtip = "mtip",
+        /// QUIC, on several paths.
+        Mpquic = "mpquic",
+        /// The model of Multipath TCP.
+        Mptcp = "mptcp",
+        /// A datagram on every path for every message.
+        EveryPath = "every_path",
+    }
 }
 
 impl TransportKind {
     /// Those that carry sessions over sockets.
     pub const SHIPPED: [Self; 8] =
         [Self::Quic, Self::Udp, Self::Tcp, Self::Sctp, Self::Dccp, Self::Etp, Self::Mtip, Self::Mpquic];
-
-    /// Its name on the command line and in scenarios.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Quic => "quic",
-            Self::Udp => "udp",
-            Self::Tcp => "tcp",
-            Self::Sctp => "sctp",
-            Self::Dccp => "dccp",
-            Self::Etp => "etp",
-            Self::Mtip => "mtip",
-            Self::Mpquic => "mpquic",
-            Self::Mptcp => "mptcp",
-            Self::EveryPath => "every_path",
-        }
-    }
 
     /// Does it use several paths at once?
     pub const fn is_multipath(self) -> bool {
@@ -79,12 +64,6 @@ impl TransportKind {
             Self::Tcp | Self::Mptcp => Protocol::Tcp,
             _ => Protocol::Udp,
         }
-    }
-}
-
-impl fmt::Display for TransportKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
     }
 }
 

@@ -80,6 +80,8 @@ pub struct TcpConfig {
 
 /// How the window grows and shrinks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "schema", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", serde(rename_all = "lowercase"))]
 pub enum CongestionControl {
     /// Fast retransmit and fast recovery that ends with the first new acknowledgement (RFC 5681).
     Reno,
@@ -93,6 +95,8 @@ pub enum CongestionControl {
 /// What the congestion window and delayed acknowledgements count. It matters to messages shorter than a segment; a bulk flow
 /// has none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "schema", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", serde(rename_all = "snake_case"))]
 pub enum Counting {
     /// Bytes, as RFC 5681 and 6675 have it. After a loss half of the bytes in flight are left, at least two full segments;
     /// an acknowledgement is due after the bytes of so many of the longest segments.
@@ -117,6 +121,8 @@ pub enum AckCounting {
 
 /// The congestion window after a full acknowledgement (RFC 6582 section 3.2 step 3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "schema", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", serde(rename_all = "snake_case"))]
 pub enum FullAck {
     /// Option 1, `min(ssthresh, max(FlightSize, SMSS) + SMSS)`: no burst.
     #[default]
@@ -127,6 +133,8 @@ pub enum FullAck {
 
 /// What the smallest retransmission timeout is the least of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "schema", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", serde(rename_all = "snake_case"))]
 pub enum RtoFloor {
     /// The whole timeout (RFC 6298 section 2.4).
     #[default]

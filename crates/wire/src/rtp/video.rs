@@ -2,16 +2,20 @@
 
 use super::{h264, vp8};
 
-/// How video is put into RTP payloads.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Codec {
-    /// VP8, RFC 7741.
-    #[default]
-    Vp8,
-    /// H.264, RFC 6184.
-    H264,
-    /// Something that is not looked into: every frame is taken for a delta frame.
-    Opaque,
+taut_core::named! {
+    /// How video is put into RTP payloads.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+    #[cfg_attr(feature = "schema", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
+    #[cfg_attr(feature = "schema", serde(rename_all = "snake_case"), schemars(rename = "VideoCodec"))]
+    pub enum Codec {
+        /// VP8, RFC 7741.
+        #[default]
+        Vp8 = "vp8",
+        /// H.264, RFC 6184.
+        H264 = "h264",
+        /// Something that is not looked into: every frame is taken for a delta frame.
+        Opaque = "opaque",
+    }
 }
 
 /// What the loss of a frame means to those after it.
@@ -28,18 +32,6 @@ pub enum FrameKind {
 }
 
 impl Codec {
-    /// Every codec, in the order of their numbers.
-    pub const ALL: [Self; 3] = [Self::Vp8, Self::H264, Self::Opaque];
-
-    /// Its name in scenarios and arguments.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Vp8 => "vp8",
-            Self::H264 => "h264",
-            Self::Opaque => "opaque",
-        }
-    }
-
     /// Of what kind the frame is whose first packet has this payload. What cannot be read, or tells nothing, is taken for a
     /// delta frame.
     pub fn kind(self, payload: &[u8]) -> FrameKind {

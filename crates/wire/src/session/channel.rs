@@ -4,6 +4,8 @@ use super::{Error, codes, u32_at, u64_at};
 
 codes! {
     /// Which way the messages of a channel go.
+    #[cfg_attr(feature = "schema", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
+    #[cfg_attr(feature = "schema", serde(rename_all = "snake_case"), schemars(rename = "ChannelDirection"))]
     Direction {
         /// From the operator to the robot.
         ToRobot = 0 "to_robot",
@@ -11,25 +13,27 @@ codes! {
         ToOperator = 1 "to_operator",
     }
 
-    /// What a channel is for.
+    /// What a channel is for, with what it has where nothing else is said: delivery, deadline, priority and largest payload.
+    #[cfg_attr(feature = "schema", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema), serde(rename_all = "snake_case"))]
     ChannelKind {
-        /// Moves the robot: taken only by one that has a guard for its schema.
+        /// What moves the robot, taken only by one that has limits for its schema: newest, 200 ms, priority 0, 4 kB.
         Motion = 0 "motion",
-        /// What the robot measures and feels.
+        /// What the robot measures and feels: newest, 200 ms, priority 1, 4 kB.
         Feedback = 1 "feedback",
-        /// Frames of pictures.
+        /// Frames of pictures: deadline, 300 ms, priority 4, 1 MB.
         Video = 2 "video",
-        /// Frames of sound.
+        /// Frames of sound: deadline, 200 ms, priority 3, 64 kB.
         Audio = 3 "audio",
-        /// Asks for something that is done once.
+        /// What asks for something that is done once, in order: reliable, priority 2, 64 kB.
         Command = 4 "command",
-        /// Tells how something is.
+        /// What tells how something is, to be looked at: newest, without a deadline, priority 5, 64 kB.
         Telemetry = 5 "telemetry",
-        /// As much as there is, when nothing else wants to go.
+        /// As much as there is, when nothing else wants to go: reliable, priority 7, 1 MB.
         Bulk = 6 "bulk",
     }
 
     /// What happens to a message that is lost, and to one that a newer one overtakes.
+    #[cfg_attr(feature = "schema", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema), serde(rename_all = "snake_case"))]
     Delivery {
         /// Only the newest counts: one that waits gives way to it, and what is lost is lost.
         Newest = 0 "newest",
@@ -43,6 +47,7 @@ codes! {
 
     /// How the bytes of a payload are to be read, as MCAP and Foxglove name it.
     #[non_exhaustive]
+    #[cfg_attr(feature = "schema", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema), serde(rename_all = "snake_case"))]
     Encoding {
         /// This project's own compact formats.
         Taut = 0 "taut",

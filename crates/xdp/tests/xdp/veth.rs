@@ -9,7 +9,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use taut_core::{Seed, Time};
-use taut_link::frame_gate::{ControlConfig, Filter, Policy};
+use taut_link::frame_gate::{self, Filter, Policy};
 use taut_media::{Packetizer, VideoTable};
 use taut_netlab::{Namespace, NamespaceError};
 use taut_wire::rtp::{Codec, View};
@@ -82,7 +82,7 @@ impl Rig {
     fn config(&self, policy: Policy, mode: Mode) -> GateConfig {
         let filters = vec![VideoFilter::new(Filter::port(VIDEO)).to([10, 72, 0, 2].into())];
         let watch = "qdisc:out/20:".parse().expect("a name");
-        GateConfig::new("in", filters, watch, ControlConfig::new(policy)).mode(mode)
+        GateConfig::new("in", filters, watch, frame_gate::GateConfig::new(policy)).mode(mode)
     }
 }
 
@@ -232,7 +232,7 @@ fn generically_by_deadline_frames_are_lost_as_packets_are() {
 /// It learns the limit from packets that the queue drops, some 25 here, and each breaks a frame: 0.8 to 1.3 points.
 #[test]
 fn by_the_policy_of_the_source_frames_are_lost_as_packets_are() {
-    frames_are_lost_as_packets_are(Policy::Aimd(3), Mode::Native, 0.02);
+    frames_are_lost_as_packets_are(Policy::Aimd3, Mode::Native, 0.02);
 }
 
 #[test]
@@ -246,7 +246,7 @@ fn without_the_gate_more_frames_are_lost_than_packets() {
 #[test]
 fn a_gate_answers_and_is_taken_off_by_who_asks_and_by_a_panic() {
     let Some(rig) = Rig::new() else { return };
-    let attach = || AttachedGate::attach(rig.config(Policy::Aimd(3), Mode::Auto));
+    let attach = || AttachedGate::attach(rig.config(Policy::Aimd3, Mode::Auto));
     let Some(()) = available(rig.router.run(|| attach().map(drop)).unwrap()) else { return };
     no_program_is_left(&rig);
     std::thread::scope(|scope| {
@@ -294,8 +294,12 @@ fn what_is_gone_is_one_line_and_leaves_nothing_behind() {
     let Some(rig) = Rig::new() else { return };
     let inside = |device: &str, watch: &str| {
         let filters = vec![VideoFilter::new(Filter::port(VIDEO))];
-        let config =
-            GateConfig::new(device, filters, watch.parse().unwrap(), ControlConfig::new(Policy::Step));
+        let config = GateConfig::new(
+            device,
+            filters,
+            watch.parse().unwrap(),
+            frame_gate::GateConfig::new(Policy::Step),
+        );
         rig.router.run(|| AttachedGate::attach(config).map(drop).map_err(|error| error.to_string())).unwrap()
     };
     if let Err(error) = inside("in", "qdisc:out")

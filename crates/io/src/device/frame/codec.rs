@@ -257,7 +257,7 @@ impl Header {
     }
 
     fn schema(self) -> Result<Schema, FrameError> {
-        self.one_of(Schema::ALL)
+        self.one_of(&Schema::ALL)
     }
 
     /// Counted from 1.

@@ -4,14 +4,14 @@
 use std::collections::VecDeque;
 
 use taut_core::{Bytes, DropCause, Duration, Medium, NodeEvent, Sample, Time};
-use taut_session::{ClockEstimate, OperatorEvent, Priority, RobotEvent, State, StateError};
+use taut_session::{ClockEstimate, Codec, OperatorEvent, Priority, RobotEvent, State, StateError};
 
 use super::channels::Happened;
 use super::notes::Note;
 use super::record::{Shared, Transit};
 use super::wire::Seen;
 use crate::lever;
-use crate::scenario::{CodecSpec, Direction, Teleop};
+use crate::scenario::{Direction, Teleop};
 use taut_transport::stack::Side;
 
 /// A sample of motion or force.
@@ -54,7 +54,7 @@ const SLACK: Duration = Duration::from_micros(100);
 impl Book {
     pub(super) fn new(teleop: &Teleop, side: Side, record: Shared) -> Self {
         let judge = Judge {
-            compares: teleop.codec == CodecSpec::Native,
+            compares: teleop.codec == Codec::Native,
             immediate: teleop.processing.is_none(),
             most_misjudged: Duration::ZERO,
             known: None,

@@ -11,7 +11,6 @@ use super::channels::{Happened, happened};
 use super::wire::{self, Seen};
 use crate::demo::Vector;
 use crate::lever;
-use crate::run::settings;
 use crate::scenario::Teleop;
 
 /// One thing that an end did.
@@ -41,7 +40,7 @@ pub(super) struct Scribe {
 
 impl Scribe {
     pub(super) fn new(teleop: &Teleop, side: Side) -> Self {
-        Self { side, codec: settings::codec(teleop) }
+        Self { side, codec: teleop.codec }
     }
 
     /// What is worth a note.

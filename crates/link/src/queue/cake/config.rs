@@ -20,26 +20,22 @@ pub struct CakeConfig {
     /// Its own shaper. From 512bit; none by default, the server sets the pace. A little below the rate of the link, so that the queue is
     /// here and not there.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub bandwidth: Option<Bitrate>,
     /// Classes by code point.
     pub tins: Tins,
     /// What is kept apart.
     pub isolation: Isolation,
     /// A round-trip time of the slowest flows; the target delay is a twentieth of it. 20us to 4s. Slow links raise both.
-    #[schemars(with = "String")]
     pub rtt: Duration,
     /// Bytes that the link adds to a packet. -64 to 256. 18 and `mpu` 64 is Ethernet; 38 and 84, with preamble and gap.
     pub overhead: i16,
     /// The smallest packet of the link, overhead included. 0B to 256B.
-    #[schemars(with = "String")]
     pub mpu: Bytes,
     /// Cells or words that packets are cut into.
     pub framing: Framing,
     /// At most this much of Linux's memory. From 1B; what passes in four times `rtt` at the bandwidth and at least 4 MiB by default, without a
     /// bandwidth 15.5 MB.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub memory: Option<Bytes>,
     /// Which TCP acknowledgements are dropped because later ones say the same.
     pub ack_filter: AckFilter,

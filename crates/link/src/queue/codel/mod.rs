@@ -19,10 +19,8 @@ pub(in crate::queue) const DEFAULT_MTU: Bytes = Bytes::new(1_514);
 #[serde(default, deny_unknown_fields)]
 pub struct CodelConfig {
     /// The time in the queue that is accepted for good. 1us to 4s, in steps of 1.024 µs; less costs throughput on long paths.
-    #[schemars(with = "String")]
     pub target: Duration,
     /// For how long it may be exceeded before the first drop: a round-trip time of the slowest flows. 1us to 4s.
-    #[schemars(with = "String")]
     pub interval: Duration,
     /// At most this many packets wait. From 1.
     pub limit: u64,
@@ -30,7 +28,6 @@ pub struct CodelConfig {
     pub ecn: bool,
     /// Mark every packet that waited longer than this, whatever the rest does (as for DCTCP). 1us to 4s; none by default.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub ce_threshold: Option<Duration>,
 }
 
