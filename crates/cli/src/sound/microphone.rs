@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 
 use taut_core::Time;
-use taut_io::{Clock, spawn_unprivileged, stand_back};
+use taut_io::{Clock, Slice, set_slice, spawn_unprivileged, stand_back};
 use taut_session::{ChannelEvent, ChannelId};
 use taut_sound::Encoder;
 
@@ -75,7 +75,12 @@ impl Microphone {
                 }
             }
         };
-        spawn_unprivileged(&name, stand_back, run).map(drop).map_err(|error| format!("a thread: {error}"))
+        // What it hears is due every 10 ms, and soon encoded.
+        let first = || {
+            stand_back();
+            let _ = set_slice(Slice::Short);
+        };
+        spawn_unprivileged(&name, first, run).map(drop).map_err(|error| format!("a thread: {error}"))
     }
 }
 

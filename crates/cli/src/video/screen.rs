@@ -247,6 +247,8 @@ fn codec_name(codec: Codec) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use taut_media::picture::Picture;
+
     use super::*;
 
     #[test]

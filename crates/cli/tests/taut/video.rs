@@ -220,7 +220,7 @@ fn pictures_that_their_channel_does_not_take_are_said() {
     ));
     let address = robot.wait_for("listening")["address"].as_str().unwrap().to_owned();
     let mut operator = Running::start(world.command(&format!(
-        "operator --connect {address} --plaintext --transport udp --state asked --channels small.toml --video front --messages 2000 --json"
+        "operator --connect {address} --plaintext --transport udp --state asked --channels small.toml --video front --messages 2000 --resume start --json"
     )));
     let seen = operator.wait_for("video_summary");
     assert_eq!((&seen["frames"], &seen["rate_kbps"]), (&0.into(), &Value::Null), "{seen}");
