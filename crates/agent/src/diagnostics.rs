@@ -73,6 +73,7 @@ pub(crate) fn robot_note(note: &RobotNote) {
         }
         RobotNote::Stopped { why, silence, .. } => warn!(?why, ?silence, "stopped"),
         RobotNote::DeviceFailed(failure) => warn!(?failure, "device failed"),
+        RobotNote::NotSent { channel, why } => debug!(channel = ?channel, %why, "message refused"),
         RobotNote::NotKept => warn!("the latch could not be kept"),
         RobotNote::Reconnect => info!("waits for the next operator"),
         RobotNote::Ended => info!("ended"),

@@ -64,6 +64,8 @@ struct Declared {
     spec: ChannelSpec,
     channel: Channel,
     motion: Option<Schema>,
+    /// An argument sends over it, or shows what comes.
+    is_named: bool,
 }
 
 /// The largest file that is read.
@@ -116,7 +118,7 @@ impl Channels {
             }
             let channel = spec.channel().map_err(wrong)?;
             let motion = spec.motion().map_err(wrong)?;
-            list.push(Declared { line, channel, motion, spec });
+            list.push(Declared { line, channel, motion, spec, is_named: false });
         }
         for (name, table) in sampler {
             let line = line_at(table.span().start + 1);
@@ -162,12 +164,18 @@ impl Channels {
         self.list.get(usize::from(channel.0)).map_or("?", |known| &known.spec.name)
     }
 
-    /// With this one, which another argument declares, unless the file does.
+    /// With this one, which another argument declares, unless the file does: each argument has one of its own.
     pub(crate) fn with(mut self, spec: ChannelSpec) -> Result<Self, String> {
         let way = spec.way()?;
-        let is_it = |known: &&Declared| known.spec.name == spec.name && known.channel.direction() == way;
-        match self.list.iter().find(is_it) {
-            Some(known) if known.spec.schema == spec.schema => return Ok(self),
+        let is_it = |known: &&mut Declared| known.spec.name == spec.name && known.channel.direction() == way;
+        match self.list.iter_mut().find(is_it) {
+            Some(known) if known.is_named => {
+                return Err(format!("{:?} is there already: give each a name of its own", spec.name));
+            }
+            Some(known) if known.spec.schema == spec.schema => {
+                known.is_named = true;
+                return Ok(self);
+            }
             Some(_) => {
                 let (name, schema) = (&spec.name, spec.schema.unwrap_or_default());
                 return Err(format!("--channels has {name:?} with a schema other than {schema}"));
@@ -175,7 +183,7 @@ impl Channels {
             None => {}
         }
         let channel = spec.channel()?;
-        self.list.push(Declared { line: 0, spec, channel, motion: None });
+        self.list.push(Declared { line: 0, spec, channel, motion: None, is_named: true });
         Ok(self)
     }
 
@@ -341,6 +349,15 @@ Devices that use them: docs/devices.md. All keys and defaults: docs/channels.md.
 /// Does anybody need to know? What becomes of each message is summed up.
 pub(crate) const fn is_told(event: &ChannelEvent) -> bool {
     matches!(event, ChannelEvent::Opened { .. } | ChannelEvent::Refused { .. })
+}
+
+/// The name of a channel, of no more than so many bytes, and what is behind it: NAME=PLACE, written in this `form`.
+pub(crate) fn named<'a>(text: &'a str, longest: usize, form: &str) -> Result<(String, &'a str), String> {
+    let (name, place) = text.split_once('=').ok_or_else(|| format!("`{text}` has no `=`: {form}"))?;
+    if !(1..=longest).contains(&name.len()) {
+        return Err(format!("`{name}` is not a name of 1 to {longest} bytes: {form}"));
+    }
+    Ok((name.to_owned(), place))
 }
 
 /// Only native sessions have channels.

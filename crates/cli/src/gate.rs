@@ -63,24 +63,24 @@ pub(crate) struct Attach {
     /// The source's policies: find it once, in the first such time in which the queue drops, and keep it
     #[arg(long)]
     bandwidth_once: bool,
-    /// The source's policies: as many packets may be dropped between two readings as if there were none
-    #[arg(long, value_name = "PACKETS", default_value_t = 0)]
-    loss_threshold: u64,
+    /// The source's policies: as many packets may be dropped between two readings as if there were none [default: 0]
+    #[arg(long, value_name = "PACKETS")]
+    loss_threshold: Option<u64>,
     /// How often the queue is read and the limit changed
     #[arg(long, value_name = "DURATION", default_value = "100ms", value_parser = between(MILLISECOND, HOUR))]
     update_interval: Duration,
     /// How often the count of bytes begins anew
     #[arg(long, value_name = "DURATION", default_value = "100ms", value_parser = between(MILLISECOND, HOUR))]
     reset_interval: Duration,
-    /// Policy deadline: how long a frame may wait before its first packet is sent, at most
-    #[arg(long, value_name = "DURATION", default_value = "200ms")]
-    wait: Duration,
-    /// Policy deadline: when all of a frame must have been sent
-    #[arg(long, value_name = "DURATION", default_value = "150ms")]
-    deadline: Duration,
-    /// Policy deadline: when all of a key frame must have been sent
-    #[arg(long, value_name = "DURATION", default_value = "400ms")]
-    key_deadline: Duration,
+    /// Policy deadline: how long a frame may wait before its first packet is sent, at most [default: 200ms]
+    #[arg(long, value_name = "DURATION")]
+    wait: Option<Duration>,
+    /// Policy deadline: when all of a frame must have been sent [default: 150ms]
+    #[arg(long, value_name = "DURATION")]
+    deadline: Option<Duration>,
+    /// Policy deadline: when all of a key frame must have been sent [default: 400ms]
+    #[arg(long, value_name = "DURATION")]
+    key_deadline: Option<Duration>,
 }
 
 #[derive(Args)]
@@ -109,18 +109,40 @@ pub(crate) fn gate(command: Command) -> Ended {
 /// Told by one command: enough for a stream that begins anew every day.
 const MOST_NOTES: usize = 1_000;
 
+impl Attach {
+    /// # Errors
+    /// One line: what is of another policy would do nothing.
+    fn control(&self) -> Result<frame_gate::GateConfig, String> {
+        let by_deadline = self.policy == Policy::Deadline;
+        let source = "step, dyna1 to dyna5 and aimd1 to aimd5";
+        let options = [
+            ("--bandwidth-once", self.bandwidth_once, !by_deadline, source),
+            ("--loss-threshold", self.loss_threshold.is_some(), !by_deadline, source),
+            ("--wait", self.wait.is_some(), by_deadline, "deadline"),
+            ("--deadline", self.deadline.is_some(), by_deadline, "deadline"),
+            ("--key-deadline", self.key_deadline.is_some(), by_deadline, "deadline"),
+        ];
+        if let Some((option, .., of)) = options.iter().find(|(_, is_given, is_used, _)| *is_given && !is_used)
+        {
+            return Err(format!("{option} does nothing here: it is for --policy {of}"));
+        }
+        let usual = frame_gate::GateConfig::new(self.policy);
+        Ok(frame_gate::GateConfig {
+            bandwidth_over: self.bandwidth_over,
+            bandwidth_once: self.bandwidth_once,
+            loss_threshold: self.loss_threshold.unwrap_or(usual.loss_threshold),
+            update_interval: self.update_interval,
+            reset_interval: self.reset_interval,
+            wait: self.wait.unwrap_or(usual.wait),
+            deadline: self.deadline.unwrap_or(usual.deadline),
+            key_deadline: self.key_deadline.unwrap_or(usual.key_deadline),
+            ..usual
+        })
+    }
+}
+
 fn attach(arguments: &Attach) -> Ended {
-    let control = frame_gate::GateConfig {
-        bandwidth_over: arguments.bandwidth_over,
-        bandwidth_once: arguments.bandwidth_once,
-        loss_threshold: arguments.loss_threshold,
-        update_interval: arguments.update_interval,
-        reset_interval: arguments.reset_interval,
-        wait: arguments.wait,
-        deadline: arguments.deadline,
-        key_deadline: arguments.key_deadline,
-        ..frame_gate::GateConfig::new(arguments.policy)
-    };
+    let control = arguments.control()?;
     let filters = arguments.video.iter().map(|video| video.filter(arguments)).collect();
     let config = GateConfig::new(&arguments.device, filters, arguments.watch.clone(), control);
     let mut gate = AttachedGate::attach(config.mode(arguments.mode)).map_err(|error| error.to_string())?;

@@ -12,13 +12,14 @@ use signal_hook::iterator::Signals;
 use taut_core::{Duration, Time};
 use taut_io::lines::Line;
 use taut_io::{
-    CapabilitySet, DriverConfig, ThreadOptions, drop_privileges, signals_that_end, spawn_unprivileged,
+    CapabilitySet, Clock, DriverConfig, ThreadOptions, drop_privileges, signals_that_end, spawn_unprivileged,
 };
 use taut_session::StopCause;
 
 use crate::last_stop;
 use crate::part::PartOf;
 use crate::quantity::duration;
+use crate::streams::print;
 
 /// How the thread that must be on time is run.
 #[derive(Args, Clone, Copy, Debug)]
@@ -204,12 +205,21 @@ pub(crate) fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Asks until it is taken, 200 ms at most: a session that is busy takes it a moment later.
-pub(crate) fn insist(mut ask: impl FnMut() -> bool) {
-    for _ in 0..20 {
-        if ask() {
-            return;
+/// Asks until it is taken, 200 ms at most: a session that is busy takes it a moment later. Was it?
+pub(crate) fn insist(mut ask: impl FnMut() -> bool) -> bool {
+    (0..20).any(|_| {
+        let taken = ask();
+        if !taken {
+            std::thread::park_timeout(std::time::Duration::from_millis(10));
         }
+        taken
+    })
+}
+
+/// Waits for threads that are about to end, all of them together for no longer than this.
+pub(crate) fn join_within<R>(within: std::time::Duration, threads: Vec<JoinHandle<R>>) {
+    let due = Clock::since_boot() + Duration::from(within);
+    while Clock::since_boot() < due && !threads.iter().all(JoinHandle::is_finished) {
         std::thread::park_timeout(std::time::Duration::from_millis(10));
     }
 }
@@ -318,6 +328,20 @@ pub(crate) fn json_line(
     more: impl IntoIterator<Item = (&'static str, serde_json::Value)>,
 ) -> String {
     shown(at, Line::new(event, more))
+}
+
+/// Prints what was measured, as a line of JSON or of text.
+pub(crate) fn print_measures(
+    event: &'static str,
+    at: Time,
+    measures: Vec<(&'static str, serde_json::Value)>,
+    json: bool,
+) {
+    if json {
+        return print(&json_line(event, at, measures));
+    }
+    let text: Vec<String> = measures.into_iter().map(|(key, value)| format!("{key} {value}")).collect();
+    print(&format!("{:>9.3} s  {event}: {}\n", at.as_secs_f64(), text.join(", ")));
 }
 
 /// A line, as a terminal may show it.

@@ -228,7 +228,7 @@ impl Paths {
 pub(crate) fn tell(at: Time, note: &PathNote, json: bool) {
     crate::say(&note.to_string());
     if json {
-        print(&line(at, note));
+        print(&shown(at, lines::of_path(note)));
     }
 }
 
@@ -238,18 +238,8 @@ pub(crate) fn tell_flood(at: Time, note: &FloodNote, json: bool) {
         crate::say(&note.to_string());
     }
     if json {
-        print(&flood_line(at, note));
+        print(&shown(at, lines::of_flood(note)));
     }
-}
-
-/// That, as a line of JSON.
-pub(crate) fn flood_line(at: Time, note: &FloodNote) -> String {
-    shown(at, lines::of_flood(note))
-}
-
-/// That, as a line of JSON.
-pub(crate) fn line(at: Time, note: &PathNote) -> String {
-    shown(at, lines::of_path(note))
 }
 
 /// How messages were spread over paths, and what is known of them: for JSON Lines.

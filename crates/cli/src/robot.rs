@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::SyncSender;
+use std::thread::JoinHandle;
 
 use clap::Args;
 use serde_json::{Value, json};
@@ -15,8 +16,10 @@ use taut_agent::{RobotCommand, RobotDevice, RobotNote};
 use taut_core::{Bitrate, Duration, Time};
 use taut_io::device::Stoppable;
 use taut_io::device::frame::DeviceLimits;
+use taut_io::lines::{of_flood, of_path};
 use taut_io::session::{
-    Endpoint, Remote, RobotMachine, RobotRecord, Security, ServeConfig, Told, TransportKind, serve,
+    Endpoint, Remote, RobotMachine, RobotRecord, Security, ServeConfig, ServeError, Told, TransportKind,
+    serve,
 };
 use taut_io::{Clock, Driver};
 use taut_session::{
@@ -393,6 +396,11 @@ impl Arguments {
 
 type Cameras = (Vec<Camera>, Vec<CameraWords>);
 type Machine = RobotMachine<Box<dyn Stoppable + Send>>;
+/// How to reach the session, and the threads that make its pictures.
+type Started = (Remote<Machine>, Vec<JoinHandle<()>>);
+
+/// A pipeline may take a second to stop, and a picture is being encoded.
+const CAMERAS_END: std::time::Duration = std::time::Duration::from_millis(1_200);
 
 pub(crate) fn robot(arguments: &Arguments) -> Ended {
     let _folder = arguments.part.folder()?;
@@ -450,25 +458,25 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
     let (busy, recording) = (Arc::clone(&has_operator), recorded.clone());
     let switched = Arc::clone(&endpoint);
     let mut events = Output::new(true, channels.clone());
-    let work = move |begun: Begun<Remote<Machine>>, notes: SyncSender<(Time, Told<RobotNote>)>| {
-        let driver = Driver::new(driver_config).map_err(|error| error.to_string())?.with_clock(clock);
+    let work = move |begun: Begun<Started>, notes: SyncSender<(Time, Told<RobotNote>)>| {
+        let driver = Driver::new(driver_config)?.with_clock(clock);
         let started = |remote: Remote<Machine>| {
             let closing = remote.clone();
-            signalled.end_by(move || host::insist(|| closing.send(RobotCommand::Close)));
+            signalled.end_by(move || _ = host::insist(|| closing.send(RobotCommand::Close)));
             let button = buttons.map(|heartbeat| button::listen(&COMMANDS, heartbeat, remote.clone(), None));
-            let cameras = cameras.into_iter().try_for_each(|camera| {
+            let sender = || {
                 let remote = remote.clone();
-                camera.start(clock, move |channel, created, payload| {
+                move |channel, created, payload| {
                     remote.send(RobotCommand::Send { channel, created: Some(created), payload })
-                })
-            });
-            let microphones = microphones.into_iter().try_for_each(|microphone| {
-                let remote = remote.clone();
-                microphone.start(clock, move |channel, created, payload| {
-                    remote.send(RobotCommand::Send { channel, created: Some(created), payload });
-                })
-            });
-            begun.tell(button.unwrap_or(Ok(())).and(cameras).and(microphones).map(|()| remote));
+                }
+            };
+            let cameras = cameras.into_iter().map(|camera| camera.start(clock, sender()));
+            let cameras = cameras.collect::<Result<_, String>>();
+            let microphones =
+                microphones.into_iter().try_for_each(|microphone| microphone.start(clock, sender()));
+            begun.tell(
+                button.unwrap_or(Ok(())).and(microphones).and(cameras).map(|cameras| (remote, cameras)),
+            );
         };
         // Who listens too slowly misses some. Messages are the device's.
         let tell = &mut |at, note| {
@@ -484,20 +492,20 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
             if !matches!(&note, Told::Note(RobotNote::Event(RobotEvent::Channel(event))) if !channels::is_told(event))
             {
                 recording.event(at, || match &note {
-                    Told::Path(path) => Some(paths::line(at, path)),
-                    Told::Flood(flood) => Some(paths::flood_line(at, flood)),
+                    Told::Path(path) => Some(host::shown(at, of_path(path))),
+                    Told::Flood(flood) => Some(host::shown(at, of_flood(flood))),
                     Told::Note(note) => events.line(at, note),
                 });
                 drop(notes.try_send((at, note)));
             }
         };
-        serve(driver, &endpoint, config, device, started, tell).map_err(|error| error.to_string())
+        serve(driver, &endpoint, config, device, started, tell)
     };
-    let session = Session::start(arguments.scheduling, capabilities, work)?.map_err(ended_early)?;
-    let remote = session.remote.clone();
+    let mut session = Session::start(arguments.scheduling, capabilities, work)?.map_err(ended_early)?;
+    let remote = session.remote.0.clone();
     let leave = move || remote.send(RobotCommand::Reconnect);
     arguments.part.switches(switched, &arguments.paths, arguments.feedback_deadline, leave)?;
-    let remote = session.remote.clone();
+    let remote = session.remote.0.clone();
     let watching = watchdogs.start(move || remote.turns())?;
     let mut out = Output::new(arguments.json, channels);
     out.listening(clock.now(), address, arguments.transport, fingerprint.as_ref(), &about, kept);
@@ -528,20 +536,32 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
             }
         }
     }
+    let cameras = std::mem::take(&mut session.remote.1);
     let (ended, at) = (session.join(), clock.now());
-    // They end with the session, and say what they played.
-    speakers.into_iter().for_each(|speaker| _ = speaker.join());
-    if let Ok(status) = &ended {
+    // It ended in order, and the device stands, also where that could not be written.
+    let ended = ended.map(|status| (status, None)).or_else(|error| match (error.to_string(), error) {
+        (why, ServeError::NotKept(status)) => Ok((*status, Some(why))),
+        (why, _) => Err(why),
+    });
+    if ended.is_ok() {
         watching.end();
+    }
+    // They end with the session, and say what they played, or dropped.
+    speakers.into_iter().for_each(|speaker| _ = speaker.join());
+    host::join_within(CAMERAS_END, cameras);
+    if let Ok((status, _)) = &ended {
         recorded.event(at, || Some(output::summary_line(at, status)));
     }
     recorded.finish();
-    let status = ended?;
+    let (status, not_kept) = ended?;
     if let Some(drops) = drops {
         channels::tell_drops(clock.now(), &drops.read(), arguments.json);
     }
     out.summary(at, &status);
-    Ok(ExitCode::SUCCESS)
+    Ok(not_kept.map_or(ExitCode::SUCCESS, |why| {
+        crate::say(&why);
+        ExitCode::FAILURE
+    }))
 }
 
 /// Does this say that there is an operator, or that there is none? In the clear no transport closes when one has left or is gone.
@@ -564,12 +584,13 @@ fn tell_camera(camera: &CameraWords, note: &Told<RobotNote>) {
         Told::Note(RobotNote::Event(RobotEvent::Channel(event))) => camera.channel(event),
         Told::Note(RobotNote::Event(RobotEvent::Closed)) => camera.closed(),
         Told::Note(RobotNote::Bitrate(rate)) => camera.bitrate(*rate),
+        Told::Note(RobotNote::NotSent { channel, why }) => camera.refused(*channel, *why),
         _ => {}
     }
 }
 
-fn ended_early(result: Result<Status, String>) -> String {
-    result.err().unwrap_or_else(|| "the session ended before it began".to_owned())
+fn ended_early(result: Result<Status, ServeError>) -> String {
+    result.err().map_or_else(|| "the session ended before it began".to_owned(), |error| error.to_string())
 }
 
 /// What is moved, for programs.

@@ -17,7 +17,7 @@ use taut_sound::{MOST_BYTES, SCHEMA, Samples};
 
 pub(crate) use self::microphone::{Microphone, MicrophoneWords};
 pub(crate) use self::speaker::{Speaker, SpeakerWords};
-use crate::channels::Channels;
+use crate::channels::{Channels, named};
 use crate::device::Program;
 
 /// A copy of each packet follows it after 10 ms; what lost the first plays that.
@@ -28,10 +28,10 @@ const HELD_AT_MOST: &str = "120ms";
 /// What either end may have of it.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct SoundArguments {
-    /// Send sound over a channel of this name: NAME=click or NAME=tone:HERTZ, test sounds; NAME=wav:FILE, of 48 kHz, mono, 16 bits, again and again; NAME=exec:PROGRAM, what it writes: raw samples of that kind, such as "exec:arecord -q -t raw -f S16_LE -r 48000 -c 1". Repeatable
+    /// Send sound over a channel of this name: NAME=click or NAME=tone:HERTZ, test sounds; NAME=wav:FILE, of 48 kHz, mono, 16 bits, again and again; NAME=exec:PROGRAM, what it writes: raw samples of that kind, such as "exec:arecord -q -t raw -f S16_LE -r 48000 -c 1 --period-time=10000 --buffer-time=40000". Repeatable
     #[arg(long, value_name = "NAME=SOURCE")]
     microphone: Vec<Spec<Source>>,
-    /// Play the sound of the peer's --microphone of this name: NAME=null, nowhere, and say at the end how old it was; NAME=wav:FILE; NAME=exec:PROGRAM, which reads it: "exec:aplay -q -t raw -f S16_LE -r 48000 -c 1"; NAME=page, that of `taut console`. Repeatable
+    /// Play the sound of the peer's --microphone of this name: NAME=null, nowhere, and say at the end how old it was; NAME=wav:FILE; NAME=exec:PROGRAM, which reads it: "exec:aplay -q -t raw -f S16_LE -r 48000 -c 1 --period-time=10000 --buffer-time=40000"; NAME=page, that of `taut console`. Repeatable
     #[arg(long, value_name = "NAME=SINK")]
     speaker: Vec<Spec<Sink>>,
     /// Print every second how old the sound of each --speaker was
@@ -76,11 +76,8 @@ impl<T: FromStr<Err = String>> FromStr for Spec<T> {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
         let form = "write NAME=KIND, such as cell=click at one end and cell=null at the other";
-        let (name, place) = text.split_once('=').ok_or_else(|| format!("`{text}` has no `=`: {form}"))?;
-        if !(1..=64).contains(&name.len()) {
-            return Err(format!("`{name}` is not a name of 1 to 64 bytes: {form}"));
-        }
-        Ok(Self { name: name.to_owned(), place: place.parse()? })
+        let (name, place) = named(text, 64, form)?;
+        Ok(Self { name, place: place.parse()? })
     }
 }
 

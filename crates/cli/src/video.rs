@@ -12,6 +12,8 @@ use std::str::FromStr;
 use clap::ValueEnum;
 use taut_media::picture;
 
+use crate::channels::named;
+
 pub(crate) use self::camera::{Camera, CameraWords};
 pub(crate) use self::screen::{Screen, ScreenWords};
 
@@ -70,12 +72,9 @@ const FORM: &str = "write NAME=SOURCE, such as front=test or front=test:640x480@
 impl FromStr for VideoSpec {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
-        let (name, source) = text.split_once('=').ok_or_else(|| format!("`{text}` has no source: {FORM}"))?;
         // With `/ask` behind it, a name of a channel.
-        if !(1..=60).contains(&name.len()) {
-            return Err(format!("`{name}` is not a name of 1 to 60 bytes: {FORM}"));
-        }
-        Ok(Self { name: name.to_owned(), source: source.parse()? })
+        let (name, source) = named(text, 60, FORM)?;
+        Ok(Self { name, source: source.parse()? })
     }
 }
 

@@ -107,9 +107,11 @@ fn law_played((held, counts): (Duration, PlayerCounts)) -> Value {
 
 fn robot(note: &RobotNote) -> Option<Told> {
     Some(match note {
-        RobotNote::Bitrate(_) | RobotNote::Keep { .. } | RobotNote::Reconnect | RobotNote::Ended => {
-            return None;
-        }
+        RobotNote::Bitrate(_)
+        | RobotNote::NotSent { .. }
+        | RobotNote::Keep { .. }
+        | RobotNote::Reconnect
+        | RobotNote::Ended => return None,
         RobotNote::Progress(status) => ("status", vec![("status", json!(status))]),
         RobotNote::NotKept => ("not_kept", Vec::new()),
         RobotNote::DeviceFailed(failure) => ("device_failed", vec![("why", json!(failure.to_string()))]),

@@ -89,13 +89,19 @@ impl ThreadOptions {
         {
             warn(format!("running on CPU {cpu}"), error);
         }
-        if let Some(priority) = self.fifo
-            && let Err(error) = set_fifo(priority)
-        {
-            warn(
-                format!("SCHED_FIFO priority {priority} (grant it by `ulimit -r 99` or CAP_SYS_NICE)"),
-                error,
-            );
+        if let Some(priority) = self.fifo {
+            let mut ask = |priority: u8, what: &str| {
+                let how = "grant it by `ulimit -r 99` or CAP_SYS_NICE";
+                let refused = set_fifo(priority)
+                    .map_err(|error| (format!("SCHED_FIFO priority {priority}{what} ({how})"), error));
+                refused.map_err(|(what, error)| warn(what, error)).is_ok()
+            };
+            // What stops a robot whose session hangs is to `outrank` this thread.
+            if ask(priority, "")
+                && ask(priority.saturating_add(1), " for what outranks this thread, such as a stop")
+            {
+                let _ = set_fifo(priority); // To have less needs no privilege.
+            }
         }
         if self.lock_memory
             && let Err(error) = lock_memory()
@@ -293,6 +299,34 @@ mod tests {
             None => println!("skipped: SCHED_FIFO needs CAP_SYS_NICE"),
             ranks => assert_eq!(ranks, Some((Some(6), (Some(6), Some(5), None)))),
         }
+    }
+
+    #[test]
+    fn a_priority_that_nothing_can_outrank_is_said() {
+        use rustix::process::{Resource, Rlimit, setrlimit};
+        let limit = Rlimit { current: Some(5), maximum: Some(5) };
+        if fifo_is_refused() || setrlimit(Resource::Rtprio, limit).is_err() {
+            return println!("skipped: SCHED_FIFO needs CAP_SYS_NICE, and its limit CAP_SYS_RESOURCE");
+        }
+        let unprivileged = |priority| {
+            std::thread::spawn(move || {
+                crate::drop_privileges(crate::CapabilitySet::empty()).unwrap();
+                let warnings = ThreadOptions::new().fifo(priority).apply();
+                (warnings.iter().map(ToString::to_string).collect::<Vec<_>>(), fifo())
+            })
+        };
+        assert_eq!(unprivileged(4).join().unwrap(), (Vec::new(), Some(4)));
+        let (warnings, has) = unprivileged(5).join().unwrap();
+        assert_eq!((warnings.len(), has), (1, Some(5)), "{warnings:?}");
+        assert!(
+            warnings[0].starts_with("SCHED_FIFO priority 6 for what outranks this thread"),
+            "{warnings:?}"
+        );
+    }
+
+    /// Asked on a thread of its own, which ends with it.
+    fn fifo_is_refused() -> bool {
+        std::thread::spawn(|| set_fifo(1).is_err()).join().expect("nothing panics")
     }
 
     #[test]

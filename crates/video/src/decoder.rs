@@ -11,6 +11,9 @@ const HELD: usize = 4;
 /// Decoded frames whose numbers are remembered: a frame that recovers refers to none that is older.
 const REMEMBERED: usize = 256;
 
+/// No start of an encoder misses so many in a row: half an hour and more of them.
+const ANOTHER_START: u32 = 1 << 16;
+
 /// A picture that came.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decoded {
@@ -117,13 +120,17 @@ impl Decoder {
     /// A payload came.
     ///
     /// # Errors
-    /// When it is no picture, or of a codec that is not decoded here; it is counted.
+    /// When it is no picture, of a codec that is not decoded here, or of more than 4096 by 2304 pixels; it is counted, and nothing is asked for.
     pub fn take(&mut self, payload: &[u8]) -> Result<Taken, VideoError> {
         let parsed = Picture::parse(payload).map_err(VideoError::Picture).and_then(|(picture, frame)| {
+            let (width, height) = (picture.width.into(), picture.height.into());
             match picture.codec {
-                Codec::Vp8 if is_available() => Ok((picture, frame)),
-                Codec::H264 if has_h264() => Ok((picture, frame)),
-                other => Err(VideoError::NotDecoded(other)),
+                // No key frame would help.
+                _ if width * height > vpx::MOST_PIXELS => Err(VideoError::Size { width, height }),
+                Codec::Vp8 if !is_available() => Err(VideoError::Missing),
+                Codec::H264 if !has_h264() => Err(VideoError::NoH264),
+                Codec::Jpeg => Err(VideoError::NotDecoded(Codec::Jpeg)),
+                Codec::Vp8 | Codec::H264 => Ok((picture, frame)),
             }
         });
         let (picture, frame) = parsed.inspect_err(|_| self.counts.malformed += 1)?;
@@ -205,6 +212,7 @@ impl Decoder {
         self.counts.recovered += u64::from(picture.recovers && !picture.key);
         if let Some(before) = self.newest.replace(picture.number)
             && is_newer(picture.number, before)
+            && picture.number.wrapping_sub(before) < ANOTHER_START
         {
             self.counts.missing += u64::from(picture.number.wrapping_sub(before)) - 1;
         }
@@ -257,6 +265,51 @@ mod tests {
         for number in [1, 2] {
             assert_eq!(asked(&mut decoder, number), Some(Ask::Key(number)));
         }
+    }
+
+    #[test]
+    fn an_encoder_that_goes_on_from_another_is_asked_for_a_key_frame_where_its_first_one_was_lost() {
+        let config = EncoderConfig::new(640, 480, 30).codec(codec());
+        let (Ok(mut decoder), Ok(mut before)) = (Decoder::new(), Encoder::new(config)) else { return };
+        let mut scene = Scene::new(640, 480).unwrap();
+        for number in 0..10 {
+            let made = before.encode(scene.draw(number)).unwrap();
+            assert_eq!(decoder.take(&made.payload).unwrap().decoded.len(), 1);
+        }
+        let mut encoder = Encoder::new(config.first(before.next_number())).unwrap();
+        for number in 10..30 {
+            let made = encoder.encode(scene.draw(number)).unwrap();
+            if made.picture.key {
+                assert_eq!(made.picture.number, 10, "it is lost");
+                continue;
+            }
+            let taken = decoder.take(&made.payload).unwrap();
+            assert_eq!(
+                (taken.decoded.len(), taken.ask),
+                (0, Some(Ask::Missing(9))),
+                "frame {}",
+                made.picture.number
+            );
+        }
+    }
+
+    #[test]
+    fn pictures_that_are_too_large_are_refused_and_no_key_frame_is_asked_for() {
+        let Ok(mut decoder) = Decoder::new() else { return };
+        let mut payload = Vec::new();
+        Picture::key(codec(), 4_096, 2_305, 7).emit(&mut payload);
+        let refused = decoder.take(&payload);
+        assert_eq!(refused, Err(VideoError::Size { width: 4_096, height: 2_305 }));
+        assert_eq!(decoder.counts().malformed, 1);
+    }
+
+    #[test]
+    fn an_encoder_that_begins_elsewhere_misses_nothing() {
+        let Some(mut decoder) = decoder() else { return };
+        let config = EncoderConfig::new(640, 480, 30).codec(codec()).first(1 << 30);
+        let key = Encoder::new(config).unwrap().encode(Scene::new(640, 480).unwrap().draw(0)).unwrap();
+        assert_eq!(decoder.take(&key.payload).unwrap().decoded.len(), 1);
+        assert_eq!(decoder.counts().missing, 0);
     }
 
     #[test]

@@ -19,6 +19,7 @@ pub struct EncoderConfig {
     rate: Bitrate,
     threads: u32,
     codec: Codec,
+    first: u32,
 }
 
 /// No picture is worth less, and no rate is lower than this.
@@ -28,7 +29,15 @@ impl EncoderConfig {
     /// For pictures of so many pixels, so many a second (1 to 1000): 1.5 Mbit/s until another rate is set, on one thread.
     pub fn new(width: usize, height: usize, frame_rate: u32) -> Self {
         let rate = Bitrate::from_bps(1_500_000);
-        Self { width, height, frame_rate: frame_rate.clamp(1, 1_000), rate, threads: 1, codec: Codec::Vp8 }
+        Self {
+            width,
+            height,
+            frame_rate: frame_rate.clamp(1, 1_000),
+            rate,
+            threads: 1,
+            codec: Codec::Vp8,
+            first: 0,
+        }
     }
 
     /// The rate to begin with, at least 50 kbit/s. Default 1.5 Mbit/s.
@@ -46,6 +55,13 @@ impl EncoderConfig {
     /// VP8 or H.264. Default VP8. Pictures in H.264 have an even number of columns and of rows, 16 each at least, and no more than 3840 by 2160.
     pub fn codec(mut self, codec: Codec) -> Self {
         self.codec = codec;
+        self
+    }
+
+    /// The number of the first frame. Default 0. Of an encoder in another's place the [next](Encoder::next_number) of that one, and else one at random: a receiver that
+    /// lost the first frame is not to take those behind it for those of before.
+    pub fn first(mut self, number: u32) -> Self {
+        self.first = number;
         self
     }
 }
@@ -132,6 +148,14 @@ impl Encoder {
         Bitrate::from_bps(u64::from(self.kbps) * 1_000)
     }
 
+    /// The number of the next frame.
+    pub fn next_number(&self) -> u32 {
+        match &self.raw {
+            Raw::Vp8(_, references) => references.next(),
+            Raw::H264(_, references) => references.next(),
+        }
+    }
+
     /// The receiver says what it has and lacks.
     pub fn ask(&mut self, ask: Ask) {
         match &mut self.raw {
@@ -185,12 +209,12 @@ impl Encoder {
 
 impl Raw {
     fn new(config: &EncoderConfig, (width, height): (usize, usize), kbps: u32) -> Result<Self, VideoError> {
-        let EncoderConfig { frame_rate, threads, .. } = *config;
+        let EncoderConfig { frame_rate, threads, first, .. } = *config;
         match config.codec {
             Codec::Vp8 => vpx::RawEncoder::new(width, height, frame_rate, kbps, threads)
-                .map(|raw| Self::Vp8(raw, References::new())),
+                .map(|raw| Self::Vp8(raw, References::new(first))),
             Codec::H264 => h264::RawEncoder::new(width, height, frame_rate, kbps, threads)
-                .map(|raw| Self::H264(raw, LongTerm::new())),
+                .map(|raw| Self::H264(raw, LongTerm::new(first))),
             Codec::Jpeg => Err(VideoError::NotEncoded(Codec::Jpeg)),
         }
     }

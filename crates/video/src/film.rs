@@ -63,9 +63,12 @@ impl Film {
     /// Of the bytes of an IVF file of VP8.
     ///
     /// # Errors
-    /// When it is none, or there is no decoder.
+    /// When it is none, it has no picture that can be decoded, or there is no decoder.
     pub fn new(bytes: Vec<u8>) -> Result<Self, VideoError> {
-        Ok(Self { ivf: Ivf::new(bytes)?, decoder: FrameDecoder::new()? })
+        let mut film = Self { ivf: Ivf::new(bytes)?, decoder: FrameDecoder::new()? };
+        film.next_image()?;
+        film.rewind();
+        Ok(film)
     }
 
     /// What it says of its frames.
@@ -76,6 +79,11 @@ impl Film {
     /// As [`Ivf::frames_a_second`].
     pub fn frames_a_second(&self) -> u32 {
         self.ivf.frames_a_second()
+    }
+
+    fn rewind(&mut self) {
+        self.ivf.rewind();
+        self.decoder.lost();
     }
 
     /// The next picture, of the size that its key frame says; after the last the first.
@@ -89,8 +97,7 @@ impl Film {
                 if std::mem::replace(&mut rewound, true) {
                     return Err(VideoError::File("without a picture that begins with a key frame"));
                 }
-                self.ivf.rewind();
-                self.decoder.lost();
+                self.rewind();
                 continue;
             };
             if let Some(image) = self.decoder.decode(frame)? {
@@ -330,7 +337,7 @@ mod tests {
         assert_eq!(seen, [0, 1, 2, 0, 1, 2, 0].map(Some));
         let mut headless = IvfHeader { width: 640, height: 480, rate: 30, scale: 1 }.emit();
         headless.extend(ivf_frame(0, &frames[1]));
-        assert!(matches!(Film::new(headless).unwrap().next_image(), Err(VideoError::File(_))));
+        assert!(matches!(Film::new(headless), Err(VideoError::File(_))));
         let mut other = IvfHeader { width: 64, height: 48, rate: 30, scale: 1 }.emit();
         other.extend(ivf_frame(0, &frames[0]));
         let image = Film::new(other).unwrap().next_image().unwrap();

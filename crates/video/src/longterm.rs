@@ -52,8 +52,9 @@ pub(crate) struct LongTerm {
 }
 
 impl LongTerm {
-    pub(crate) fn new() -> Self {
-        Self { references: References::new(), key: 0, places: [None; 2], mark: None, tries: 0 }
+    /// The first frame has this number.
+    pub(crate) fn new(first: u32) -> Self {
+        Self { references: References::new(first), key: first, places: [None; 2], mark: None, tries: 0 }
     }
 
     pub(crate) fn wish(&self) -> Wish {
@@ -140,6 +141,11 @@ impl LongTerm {
         self.references.restart();
     }
 
+    /// The number of the next frame.
+    pub(crate) fn next(&self) -> u32 {
+        self.references.next()
+    }
+
     fn place(&self, place: u32) -> Option<u32> {
         self.places.get(place as usize).copied().flatten()
     }
@@ -172,7 +178,7 @@ mod tests {
 
     #[test]
     fn a_loss_is_mended_by_what_is_kept_and_a_receiver_that_has_nothing_by_a_key_frame() {
-        let mut long = LongTerm::new();
+        let mut long = LongTerm::new(0);
         assert_eq!((next(&mut long, None).refers, long.wish()), (Buffers::NONE, Wish::Next));
         long.lost();
         assert_eq!(long.wish(), Wish::Key, "nobody knows whether it has the first");
@@ -194,7 +200,7 @@ mod tests {
 
     #[test]
     fn an_encoder_that_does_not_recover_is_asked_for_a_key_frame() {
-        let mut long = LongTerm::new();
+        let mut long = LongTerm::new(0);
         next(&mut long, None);
         decoded(&mut long, 0);
         next(&mut long, None);
@@ -212,7 +218,7 @@ mod tests {
 
     #[test]
     fn what_is_kept_is_confirmed_once_it_settled_and_given_up_where_it_was_lost() {
-        let mut long = LongTerm::new();
+        let mut long = LongTerm::new(0);
         next(&mut long, None);
         decoded(&mut long, 0);
         (1..5).for_each(|_| _ = next(&mut long, None));

@@ -15,7 +15,7 @@ const MOST_PARAMETERS: usize = 4_096;
 /// ```
 /// use taut_media::picture::Codec;
 /// use taut_video::Passing;
-/// let mut passing = Passing::new();
+/// let mut passing = Passing::new(0);
 /// // The first bit of a key frame of VP8 is 0.
 /// assert_eq!(passing.pass(Codec::Vp8, (640, 480), &[1]), None);
 /// assert!(passing.wants_key());
@@ -31,14 +31,14 @@ pub struct Passing {
 
 impl Default for Passing {
     fn default() -> Self {
-        Self::new()
+        Self::new(0)
     }
 }
 
 impl Passing {
-    /// One without a receiver, which waits for a key frame.
-    pub fn new() -> Self {
-        Self { references: References::of_keys(), parameters: Vec::new() }
+    /// One without a receiver, which waits for a key frame: that has the number `first`, as of [`EncoderConfig::first`](crate::EncoderConfig::first).
+    pub fn new(first: u32) -> Self {
+        Self { references: References::of_keys(first), parameters: Vec::new() }
     }
 
     /// The receiver says what it has and lacks.
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn parameter_sets_that_came_while_nobody_looked_are_said_with_the_first_key_frame() {
-        let mut passing = Passing::new();
+        let mut passing = Passing::new(0);
         passing.look(Codec::H264, &WHOLE);
         passing.look(Codec::H264, &DELTA);
         let passed = passing.pass(Codec::H264, SIZE, &KEY).expect("a key frame");
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn after_a_loss_nothing_is_passed_before_a_key_frame_and_one_is_asked_for() {
-        let mut passing = Passing::new();
+        let mut passing = Passing::new(0);
         let pass = |passing: &mut Passing, frame: &[u8]| {
             passing
                 .pass(Codec::H264, SIZE, frame)
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn parameter_sets_that_an_encoder_says_once_stand_before_each_key_frame() {
-        let mut passing = Passing::new();
+        let mut passing = Passing::new(0);
         assert_eq!(passing.pass(Codec::H264, SIZE, &WHOLE).unwrap().frame(), WHOLE);
         let passed = passing.pass(Codec::H264, SIZE, &KEY).unwrap();
         let units: Vec<_> = annex_b_units(passed.frame()).map(|unit| unit[0] & 0x1f).collect();

@@ -64,9 +64,10 @@ struct Link {
 }
 
 impl References {
-    pub(crate) fn new() -> Self {
+    /// The first frame has this number.
+    pub(crate) fn new(first: u32) -> Self {
         Self {
-            next: 0,
+            next: first,
             chain: VecDeque::new(),
             acknowledged: None,
             candidate: None,
@@ -79,8 +80,13 @@ impl References {
     }
 
     /// Of an encoder that refers to nothing but the last picture.
-    pub(crate) fn of_keys() -> Self {
-        Self { only_keys: true, ..Self::new() }
+    pub(crate) fn of_keys(first: u32) -> Self {
+        Self { only_keys: true, ..Self::new(first) }
+    }
+
+    /// The number of the next frame.
+    pub(crate) fn next(&self) -> u32 {
+        self.next
     }
 
     /// How the next frame is made. It counts as made by [`made`](Self::made).
@@ -231,7 +237,7 @@ mod tests {
 
     #[test]
     fn the_first_is_a_key_frame_and_the_rest_refer_to_the_one_before() {
-        let mut references = References::new();
+        let mut references = References::new(0);
         let first = next(&mut references);
         assert_eq!((first.refers, first.number, first.reference), (Buffers::NONE, 0, 0));
         for number in 1..100 {
@@ -242,7 +248,7 @@ mod tests {
 
     #[test]
     fn after_a_loss_one_frame_refers_to_what_the_receiver_has_and_to_nothing_else() {
-        let mut references = References::new();
+        let mut references = References::new(0);
         let last = go_on(&mut references, 30);
         // Lost; the two behind it are of no use.
         for _ in 0..3 {
@@ -262,7 +268,7 @@ mod tests {
 
     #[test]
     fn what_may_be_lost_is_never_referred_to() {
-        let mut references = References::new();
+        let mut references = References::new(0);
         go_on(&mut references, 10);
         // Frames that were kept, and of which nothing is heard.
         let known = references.acknowledged.map(|kept| kept.number);
@@ -279,7 +285,7 @@ mod tests {
 
     #[test]
     fn without_a_picture_that_the_receiver_has_there_is_one_key_frame_for_many_asks() {
-        let mut references = References::new();
+        let mut references = References::new(0);
         for _ in 0..20 {
             next(&mut references);
         }
@@ -298,7 +304,7 @@ mod tests {
 
     #[test]
     fn a_key_frame_that_is_lost_is_followed_by_another_as_soon_as_that_is_known() {
-        let mut references = References::new();
+        let mut references = References::new(0);
         let lost = next(&mut references).number;
         for behind in 1..OVERTAKES as u32 {
             next(&mut references);
@@ -318,8 +324,7 @@ mod tests {
 
     #[test]
     fn numbers_wrap() {
-        let mut references = References::new();
-        references.next = u32::MAX - 5;
+        let mut references = References::new(u32::MAX - 5);
         let last = go_on(&mut references, 20);
         assert_eq!(last, 13);
         references.ask(Ask::Missing(last));

@@ -28,7 +28,7 @@ pub(crate) struct Made {
 }
 
 /// Of a picture that is decoded: some bytes of a key frame make libvpx take 3 bytes for each, several times over.
-const MOST_PIXELS: usize = 4_096 * 2_304;
+pub(crate) const MOST_PIXELS: usize = 4_096 * 2_304;
 
 /// The size that a key frame says that it has (RFC 6386 section 9.1); `None` of any other.
 fn key_size(frame: &[u8]) -> Option<(usize, usize)> {

@@ -8,7 +8,9 @@ use std::cell::Cell;
 use std::collections::VecDeque;
 
 use taut_core::{Bitrate, Datagram, Deadline, DropCause, Duration, PathId, Rng, Time, Transmit, earliest};
-use taut_session::{ChannelEvent, ChannelId, RobotConfig, RobotEvent, RobotLife, State, Status, StopCause};
+use taut_session::{
+    ChannelEvent, ChannelId, RobotConfig, RobotEvent, RobotLife, SendRefused, State, Status, StopCause,
+};
 use taut_transport::stranger::is_remembered;
 
 pub use self::note::{RobotCommand, RobotNote};
@@ -261,7 +263,7 @@ impl<T: Conversation, P: RobotDevice> Robot<T, P> {
         for _ in 0..MOST_MESSAGES {
             let Some(message) = self.device.0.poll_message() else { break };
             match message {
-                DeviceMessage::Payload { channel, payload } => self.send(now, channel, now, &payload),
+                DeviceMessage::Payload { channel, payload } => _ = self.send(now, channel, now, &payload),
                 DeviceMessage::Motion { channel, motion } => {
                     self.session.measure_motion(now, channel, &motion);
                 }
@@ -274,9 +276,16 @@ impl<T: Conversation, P: RobotDevice> Robot<T, P> {
     }
 
     /// Why one is refused is in the counters.
-    fn send(&mut self, now: Time, channel: ChannelId, created: Time, payload: &[u8]) {
+    fn send(
+        &mut self,
+        now: Time,
+        channel: ChannelId,
+        created: Time,
+        payload: &[u8],
+    ) -> Result<(), SendRefused> {
         let taken = self.session.send(now, channel, created, payload);
         self.eye.show(now, Observed::Message { channel, payload, taken });
+        taken.map(drop)
     }
 
     fn device_failed(&mut self, now: Time, failure: DeviceFailure) {
@@ -415,7 +424,12 @@ impl<T: Conversation, P: RobotDevice> Robot<T, P> {
                 }
             }
             RobotCommand::Send { channel, created, payload } => {
-                self.send(now, channel, created.unwrap_or(now), &payload);
+                let taken = self.send(now, channel, created.unwrap_or(now), &payload);
+                if let Err(why) = taken
+                    && why != SendRefused::NotOpen
+                {
+                    self.notes.push_back(RobotNote::NotSent { channel, why });
+                }
             }
             RobotCommand::Measured { channel, motion } => self.session.measure_motion(now, channel, &motion),
             RobotCommand::Reconnect => self.session.close(now),

@@ -2,7 +2,7 @@
 
 use taut_core::{Bitrate, DropCause, Duration, Time};
 use taut_session::motion::Motion;
-use taut_session::{ChannelId, RobotEvent, RobotLife, Status, StopCause};
+use taut_session::{ChannelId, RobotEvent, RobotLife, SendRefused, Status, StopCause};
 
 use super::DeviceReport;
 use crate::{DeviceFailure, Refused};
@@ -19,7 +19,7 @@ pub enum RobotCommand {
         /// It is on the disk.
         ok: bool,
     },
-    /// Send a message of a channel. What becomes of it is told by a [`RobotEvent::Channel`]; one that is refused is counted.
+    /// Send a message of a channel. What becomes of it is told by a [`RobotEvent::Channel`]; one that is refused is counted, and told by [`RobotNote::NotSent`].
     Send {
         /// Over which of the channels that this end declared.
         channel: ChannelId,
@@ -73,6 +73,13 @@ pub enum RobotNote {
     Device(DeviceReport),
     /// What is latched could not be written: it holds, and does not survive this process.
     NotKept,
+    /// A message of [`RobotCommand::Send`] was refused, though its channel is open.
+    NotSent {
+        /// Over which channel it was to go.
+        channel: ChannelId,
+        /// Why.
+        why: SendRefused,
+    },
     /// What is sent over channels that can wait may take so much, together: an encoder's rate. `None`: as much as comes, as far as is known.
     Bitrate(Option<Bitrate>),
     /// It is time for a report.

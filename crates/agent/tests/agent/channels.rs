@@ -6,7 +6,7 @@ use taut_agent::{
 use taut_session::motion::{JointLimits, Joints, JointsLimits, Motion, Schema as MotionSchema};
 use taut_session::{
     Channel, ChannelEvent, ChannelId, ChannelKind, Direction, Encoding, OperatorConfig, OperatorEvent,
-    RobotConfig, RobotEvent, Schema,
+    RobotConfig, RobotEvent, Schema, SendRefused,
 };
 
 use crate::world::{MS, World};
@@ -73,6 +73,27 @@ fn a_message_of_the_robots_host_reaches_the_operators_and_motion_reaches_the_dev
         0,
         "what happens a thousand times a second is not told"
     );
+}
+
+#[test]
+fn a_message_of_the_robots_host_that_is_not_taken_is_told_while_its_channel_is_open() {
+    let mut world = world();
+    let send = |world: &mut World, bytes| {
+        let payload = vec![b' '; bytes];
+        let command = RobotCommand::Send { channel: BATTERY, created: None, payload };
+        world.robot.handle_command(world.now, command);
+        world.run(1);
+    };
+    send(&mut world, 1 << 20);
+    world.run(300);
+    send(&mut world, 1 << 20);
+    send(&mut world, 2);
+    let told = |note: &RobotNote| match note {
+        RobotNote::NotSent { channel, why } => Some((*channel, *why)),
+        _ => None,
+    };
+    let told: Vec<_> = world.robot_told.iter().filter_map(told).collect();
+    assert!(matches!(told[..], [(BATTERY, SendRefused::TooLarge { .. })]), "{told:?}");
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Arguments `exec:PROGRAM ARGUMENTS`, `python:MODULE:CLASS` and `so101:PORT`: what is started as a device.
 
+use std::process::{Child, Command, Stdio};
+
 use crate::so101;
 
 /// A program and its arguments. No shell sees them.
@@ -43,6 +45,16 @@ impl Program {
 
     pub(crate) fn words(&self) -> &[String] {
         &self.0
+    }
+
+    /// Starts it, with these.
+    ///
+    /// # Errors
+    /// One line.
+    pub(crate) fn spawn(&self, stdin: Stdio, stdout: Stdio) -> Result<Child, String> {
+        let (name, arguments) = self.0.split_first().ok_or("exec: is followed by a program")?;
+        let spawned = Command::new(name).args(arguments).stdin(stdin).stdout(stdout).spawn();
+        spawned.map_err(|error| format!("{name}: {error}"))
     }
 }
 

@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use taut_agent::{OperatorCommand, OperatorNote, OperatorSettings, Progress, ResumePolicy, Trouble};
 use taut_core::{Duration, Time};
 use taut_io::device::{Buttons, Pressed};
+use taut_io::lines::{of_flood, of_path};
 use taut_io::session::{
     Endpoint, OperateConfig, OperateError, OperatorMachine, OperatorRecord, Remote, Security, Told,
     TransportKind, operate,
@@ -517,7 +518,7 @@ pub(crate) fn run(arguments: &Arguments, steered: Option<Steered>) -> Ended {
         let driver = Driver::new(driver_config)?.with_clock(clock);
         let started = |remote: Remote<Machine>| {
             let closing = remote.clone();
-            signalled.end_by(move || host::insist(|| closing.send(OperatorCommand::Close)));
+            signalled.end_by(move || _ = host::insist(|| closing.send(OperatorCommand::Close)));
             let presser = remote.clone();
             pressed.connect(move |pressed| press(&presser, pressed, shown.as_ref()));
             let button = buttons.map(|heartbeat| button::listen(&COMMANDS, heartbeat, remote.clone(), taker));
@@ -537,8 +538,8 @@ pub(crate) fn run(arguments: &Arguments, steered: Option<Steered>) -> Ended {
             if !matches!(&note, Told::Note(OperatorNote::Event(OperatorEvent::Channel(event))) if !channels::is_told(event))
             {
                 let mut line = || match &note {
-                    Told::Path(path) => Some(paths::line(at, path)),
-                    Told::Flood(flood) => Some(paths::flood_line(at, flood)),
+                    Told::Path(path) => Some(host::shown(at, of_path(path))),
+                    Told::Flood(flood) => Some(host::shown(at, of_flood(flood))),
                     Told::Note(OperatorNote::Event(OperatorEvent::Channel(event))) => {
                         channels.line(at, event)
                     }
@@ -576,7 +577,7 @@ pub(crate) fn run(arguments: &Arguments, steered: Option<Steered>) -> Ended {
     for microphone in microphones {
         let remote = session.remote.clone();
         microphone.start(clock, move |channel, created, payload| {
-            _ = remote.send(OperatorCommand::Send { channel, created: Some(created), payload });
+            remote.send(OperatorCommand::Send { channel, created: Some(created), payload })
         })?;
     }
     let ended = if let Some(presses) = presses {
@@ -623,7 +624,10 @@ fn press(remote: &Remote<Machine>, pressed: Pressed, shown: Option<&SyncSender<t
         Pressed::Reset => Press::Command(OperatorCommand::Reset),
         Pressed::Resume => Press::Command(OperatorCommand::Resume),
         // Of an input that is gone, and presses nothing again.
-        Pressed::Quit => return host::insist(|| remote.send(OperatorCommand::Close)),
+        Pressed::Quit => {
+            button::insist(remote, &Press::Command(OperatorCommand::Close));
+            return;
+        }
     };
     // Whoever hears nothing presses again.
     let taken = button::tell(remote, &press);

@@ -173,7 +173,7 @@ fn motion(report: &DeviceReport) -> String {
 
 fn as_text(note: &RobotNote) -> Option<String> {
     Some(match note {
-        RobotNote::Progress(_) | RobotNote::Bitrate(_) | RobotNote::Keep { .. } | RobotNote::Reconnect | RobotNote::Ended => return None,
+        RobotNote::Progress(_) | RobotNote::Bitrate(_) | RobotNote::NotSent { .. } | RobotNote::Keep { .. } | RobotNote::Reconnect | RobotNote::Ended => return None,
         RobotNote::NotKept => {
             "WHAT IS LATCHED COULD NOT BE WRITTEN: it holds, and does not survive this process".to_owned()
         }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 
 use taut_core::Time;
-use taut_io::Clock;
+use taut_io::{Clock, Slice, set_slice, spawn_unprivileged, stand_back};
 use taut_session::{ChannelEvent, ChannelId};
 use taut_sound::Encoder;
 
@@ -47,17 +47,18 @@ impl Microphone {
         Ok((microphone, MicrophoneWords { channel, is_open, _here: here }))
     }
 
-    /// Starts its thread, which ends with its [`MicrophoneWords`]. `send` gives a message to the session: when it was heard, and what.
+    /// Starts its thread, which ends with its [`MicrophoneWords`]. `send` gives a message to the session: when it was heard, and what; one that it does not
+    /// take is gone.
     ///
     /// # Errors
     /// When the system has no thread for it.
     pub(crate) fn start(
         mut self,
         clock: Clock,
-        send: impl Fn(ChannelId, Time, Vec<u8>) + Send + 'static,
+        send: impl Fn(ChannelId, Time, Vec<u8>) -> bool + Send + 'static,
     ) -> Result<(), String> {
-        let thread = std::thread::Builder::new().name(format!("taut sound {}", self.named.name));
-        let started = thread.spawn(move || {
+        let name = format!("taut sound {}", self.named.name);
+        let run = move || {
             while self.ended.try_recv() != Err(TryRecvError::Disconnected) {
                 let heard = match self.frames.next_frame(clock, &self.ended) {
                     Ok(heard) => heard,
@@ -73,8 +74,13 @@ impl Microphone {
                     send(self.named.channel, heard.0, packet);
                 }
             }
-        });
-        started.map(drop).map_err(|error| format!("a thread: {error}"))
+        };
+        // What it hears is due every 10 ms, and soon encoded.
+        let first = || {
+            stand_back();
+            let _ = set_slice(Slice::Short);
+        };
+        spawn_unprivileged(&name, first, run).map(drop).map_err(|error| format!("a thread: {error}"))
     }
 }
 

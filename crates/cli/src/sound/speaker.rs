@@ -3,21 +3,21 @@
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 
 use serde_json::{Value, json};
 use taut_core::{Duration, Time};
-use taut_io::Clock;
+use taut_io::{Clock, spawn_unprivileged, stand_back};
 use taut_session::{ChannelEvent, ChannelId};
 use taut_sound::{Ear, EarCounts, FRAME, Onsets, Played, RATE, Samples};
 
 use super::{Named, Page, Sink};
 use crate::ages::Ages;
-use crate::host::json_line;
-use crate::streams::print;
+use crate::host::print_measures;
+use crate::streams::Complaints;
 
 /// Packets that wait for it, at most: 640 ms.
 const PACKETS: usize = 64;
@@ -43,6 +43,7 @@ pub(crate) struct Speaker {
     packets: Receiver<Came>,
     measures: bool,
     json: bool,
+    complaints: Complaints,
 }
 
 /// What comes goes there.
@@ -62,7 +63,8 @@ impl Speaker {
         let ear = Ear::new().map_err(|error| error.to_string())?;
         let (sender, packets) = sync_channel(PACKETS);
         let named = Named { name: name.to_owned(), channel };
-        let speaker = Self { named, ear, output: Output::open(sink, page)?, packets, measures, json };
+        let output = Output::open(sink, page)?;
+        let speaker = Self { named, ear, output, packets, measures, json, complaints: Complaints::default() };
         Ok((speaker, SpeakerWords { channel, packets: sender }))
     }
 
@@ -71,8 +73,9 @@ impl Speaker {
     /// # Errors
     /// When the system has no thread for it.
     pub(crate) fn start(self, clock: Clock) -> Result<JoinHandle<()>, String> {
-        let thread = std::thread::Builder::new().name(format!("taut sound {}", self.named.name));
-        thread.spawn(move || self.run(clock)).map_err(|error| format!("a thread: {error}"))
+        let name = format!("taut sound {}", self.named.name);
+        spawn_unprivileged(&name, stand_back, move || self.run(clock))
+            .map_err(|error| format!("a thread: {error}"))
     }
 
     fn run(mut self, clock: Clock) {
@@ -99,11 +102,20 @@ impl Speaker {
                 let click = onsets.find(&frame.samples);
                 second.play(&frame, made, click);
                 all.play(&frame, made, click);
-                if let Err(why) =
-                    self.output.play(made.map(|made| now.saturating_since(made)), &frame.samples)
-                {
-                    crate::say(&format!("--speaker {} is silent: {why}", self.named.name));
-                    self.output = Output::Null;
+                let name = &self.named.name;
+                match self.output.play(made.map(|made| now.saturating_since(made)), &frame.samples) {
+                    Ok(true) => {}
+                    Ok(false) => {
+                        (second.left_out, all.left_out) = (second.left_out + 1, all.left_out + 1);
+                        let said = format!(
+                            "--speaker {name}: its program reads too slowly, and what it has no room for is left out"
+                        );
+                        self.complaints.say(&said, false);
+                    }
+                    Err(why) => {
+                        crate::say(&format!("--speaker {name} is silent: {why}"));
+                        self.output = Output::Null;
+                    }
                 }
             }
             if now >= due {
@@ -119,12 +131,7 @@ impl Speaker {
     }
 
     fn tell(&self, event: &'static str, now: Time, measured: &Measured) {
-        let more = measured.as_json(&self.named.name, self.ear.counts());
-        if self.json {
-            return print(&json_line(event, now, more));
-        }
-        let text: Vec<String> = more.into_iter().map(|(key, value)| format!("{key} {value}")).collect();
-        print(&format!("{:>9.3} s  {event}: {}\n", now.as_secs_f64(), text.join(", ")));
+        print_measures(event, now, measured.as_json(&self.named.name, self.ear.counts()), self.json);
     }
 }
 
@@ -149,6 +156,8 @@ struct Measured {
     ages: Ages,
     /// From when a click was made to when it is heard: with what the encoder looks ahead.
     clicks: Ages,
+    /// Frames for which a program had no room.
+    left_out: u64,
     before: EarCounts,
 }
 
@@ -173,7 +182,7 @@ impl Measured {
             ("click_ms", self.clicks.as_json()),
             ("made_up", json!(counts.made_up - before.made_up)),
             ("underruns", json!(counts.underruns - before.underruns)),
-            ("left_out", json!(counts.left_out - before.left_out)),
+            ("left_out", json!(counts.left_out - before.left_out + self.left_out)),
             ("late", json!(counts.late - before.late)),
             ("malformed", json!(counts.malformed - before.malformed)),
         ]
@@ -199,11 +208,7 @@ impl Output {
             }
             Sink::Wav(path) => Self::wav(path).map_err(|error| format!("{}: {error}", path.display())),
             Sink::Program(program) => {
-                let (name, arguments) =
-                    program.words().split_first().ok_or("exec: is followed by a program")?;
-                let spawned =
-                    Command::new(name).args(arguments).stdin(Stdio::piped()).stdout(Stdio::null()).spawn();
-                let mut child = spawned.map_err(|error| format!("{name}: {error}"))?;
+                let mut child = program.spawn(Stdio::piped(), Stdio::null())?;
                 let mut input = child.stdin.take().ok_or("it has no input")?;
                 // What waits there is heard later by so much.
                 let _ = rustix::pipe::fcntl_setpipe_size(&input, PIPE);
@@ -216,8 +221,8 @@ impl Output {
                         }
                     }
                 };
-                let thread = std::thread::Builder::new().name("taut sound pipe".to_owned());
-                thread.spawn(write).map_err(|error| format!("a thread: {error}"))?;
+                spawn_unprivileged("taut sound pipe", stand_back, write)
+                    .map_err(|error| format!("a thread: {error}"))?;
                 Ok(Self::Program { child, frames })
             }
         }
@@ -233,14 +238,16 @@ impl Output {
         Ok(Self::Wav { file: hound::WavWriter::create(path, spec)?, frames: 0 })
     }
 
+    /// Was there room for it?
+    ///
     /// # Errors
     /// One line, when it plays no more.
-    fn play(&mut self, age: Option<Duration>, samples: &Samples) -> Result<(), String> {
+    fn play(&mut self, age: Option<Duration>, samples: &Samples) -> Result<bool, String> {
         match self {
-            Self::Null => Ok(()),
+            Self::Null => Ok(true),
             Self::Page(page) => {
                 page(age, samples);
-                Ok(())
+                Ok(true)
             }
             Self::Wav { file, frames } => {
                 let wrong = |error: hound::Error| error.to_string();
@@ -250,10 +257,11 @@ impl Output {
                 if frames.is_multiple_of((RATE / FRAME) as u32) {
                     file.flush().map_err(wrong)?;
                 }
-                if *frames >= MOST_FRAMES { Err("the file is full: 4 hours".to_owned()) } else { Ok(()) }
+                if *frames >= MOST_FRAMES { Err("the file is full: 4 hours".to_owned()) } else { Ok(true) }
             }
             Self::Program { child, frames } => match frames.try_send(Box::new(*samples)) {
-                Ok(()) | Err(TrySendError::Full(_)) => Ok(()),
+                Ok(()) => Ok(true),
+                Err(TrySendError::Full(_)) => Ok(false),
                 Err(TrySendError::Disconnected(_)) => Err(match child.try_wait() {
                     Ok(Some(status)) => format!("the program ended: {status}"),
                     _ => "the program takes no more".to_owned(),
@@ -271,3 +279,26 @@ impl Output {
 
 /// Of a file: 1.4 GB.
 const MOST_FRAMES: u32 = 4 * 3_600 * 100;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::Program;
+
+    #[test]
+    fn what_a_program_does_not_read_is_left_out_and_counted() {
+        let program = Program::of_command("exec:sleep 60").unwrap().unwrap();
+        let mut output = Output::open(&Sink::Program(program), None).unwrap();
+        let mut measured = Measured::default();
+        for _ in 0..100 {
+            measured.left_out += u64::from(!output.play(None, &[0; FRAME]).unwrap());
+        }
+        let Output::Program { child, .. } = &mut output else { panic!("a program") };
+        child.kill().unwrap();
+        child.wait().unwrap();
+        // It has room for four, its pipe for as many, and one is on its way.
+        assert!((90..100).contains(&measured.left_out), "{measured:?}");
+        let told = measured.as_json("cell", EarCounts::default());
+        assert!(told.contains(&("left_out", json!(measured.left_out))), "{told:?}");
+    }
+}

@@ -3,11 +3,13 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, sync_channel};
+use std::thread::JoinHandle;
 
 use taut_core::{Bitrate, Bytes, Duration, Time};
-use taut_io::{Clock, Slice, set_slice};
+use taut_io::session::os_seed;
+use taut_io::{Clock, spawn_unprivileged, stand_back};
 use taut_media::picture::Ask;
-use taut_session::{ChannelEvent, ChannelId};
+use taut_session::{ChannelEvent, ChannelId, SendRefused};
 use taut_video::{Encoder, EncoderConfig, Image, Passing, VideoError};
 
 use super::frames::Frames;
@@ -53,6 +55,8 @@ enum Word {
     Ask(Ask),
     /// A message was dropped.
     Dropped,
+    /// One was not even taken.
+    Refused(SendRefused),
     Bitrate(Option<Bitrate>),
 }
 
@@ -66,6 +70,8 @@ pub(crate) struct Camera {
     frames: Frames,
     /// Ours, unless the pictures come from another.
     encoder: Option<Encoder>,
+    /// The number of its first frame, or that of the next encoder's.
+    next: u32,
     /// What another encoder made, and when that was asked for a key frame.
     passing: Passing,
     asked: Option<Time>,
@@ -104,9 +110,10 @@ impl Camera {
     ) -> Result<(Self, CameraWords), String> {
         let wrong = |error: String| format!("--video {}: {error}", spec.name);
         let (frames, format) = Frames::open(&spec.source, seen).map_err(wrong)?;
+        let next = random();
         let encoder = match frames.is_encoded() {
             true => None,
-            false => Some(encoder(format, codec, most).map_err(|error| wrong(error.to_string()))?),
+            false => Some(encoder(format, codec, most, next).map_err(|error| wrong(error.to_string()))?),
         };
         let (sender, words) = sync_channel(WORDS);
         let missed = Arc::new(AtomicBool::new(false));
@@ -118,7 +125,8 @@ impl Camera {
             left: None,
             frames,
             encoder,
-            passing: Passing::new(),
+            passing: Passing::new(random()),
+            next,
             asked: None,
             is_watched: false,
             codec,
@@ -133,7 +141,7 @@ impl Camera {
         Ok((this, told))
     }
 
-    /// Starts its thread, which ends with the last of its [`CameraWords`]. `send` gives a message to the session: what was made when; false: it does
+    /// Starts its thread, which ends with the last of its [`CameraWords`], and a pipeline with it. `send` gives a message to the session: what was made when; false: it does
     /// not take it.
     ///
     /// # Errors
@@ -142,13 +150,11 @@ impl Camera {
         mut self,
         clock: Clock,
         send: impl Fn(ChannelId, Time, Vec<u8>) -> bool + Send + 'static,
-    ) -> Result<(), String> {
-        let thread = std::thread::Builder::new().name(format!("taut video {}", self.name));
-        let started = thread.spawn(move || {
-            let _ = set_slice(Slice::Usual); // An encoder computes for long.
-            while self.picture(clock, &send) {}
-        });
-        started.map(drop).map_err(|error| format!("a thread: {error}"))
+    ) -> Result<JoinHandle<()>, String> {
+        let name = format!("taut video {}", self.name);
+        // An encoder computes for long, and whoever starts it is the session's thread, with its priority and processor.
+        let run = move || while self.picture(clock, &send) {};
+        spawn_unprivileged(&name, stand_back, run).map_err(|error| format!("a thread: {error}"))
     }
 
     /// Waits until somebody looks, then makes pictures until nobody does; false: there is no session any more.
@@ -188,6 +194,15 @@ impl Camera {
                 }
                 Next::Word(Word::Dropped) => {
                     self.lost();
+                    continue;
+                }
+                Next::Word(Word::Refused(why)) => {
+                    self.lost();
+                    // What is too old by now is counted as everything that is late.
+                    if why != SendRefused::TooLate {
+                        let said = format!("--video {}: a picture is not sent: {why}", self.name);
+                        self.complaints.say(&said, false);
+                    }
                     continue;
                 }
                 Next::Gap => {
@@ -317,11 +332,14 @@ impl Camera {
     /// There is an encoder for a picture of so many pixels, or that one is left out. What is to be said of it.
     fn prepare(&mut self, width: usize, height: usize) -> Option<String> {
         let format = Format { width, height, rate: self.pictures_a_second() };
-        if std::mem::replace(&mut self.format, format) != format {
-            self.encoder = None;
+        if std::mem::replace(&mut self.format, format) != format
+            && let Some(before) = self.encoder.take()
+        {
+            // Else frames of the one could pass for those of the other.
+            self.next = before.next_number();
         }
         if self.encoder.is_none() {
-            match encoder(format, self.codec, self.rate()) {
+            match encoder(format, self.codec, self.rate(), self.next) {
                 Ok(encoder) => self.encoder = Some(encoder),
                 Err(error) => {
                     self.left_out += 1;
@@ -386,9 +404,14 @@ fn in_phase(next: Time, ask: Ask) -> Time {
     if later > 0 { next + shift } else { next - shift }
 }
 
-fn encoder(format: Format, codec: VideoCodec, rate: Bitrate) -> Result<Encoder, VideoError> {
-    let config = EncoderConfig::new(format.width, format.height, format.rate).rate(rate);
+fn encoder(format: Format, codec: VideoCodec, rate: Bitrate, first: u32) -> Result<Encoder, VideoError> {
+    let config = EncoderConfig::new(format.width, format.height, format.rate).rate(rate).first(first);
     Encoder::new(config.codec(codec.of_channel()))
+}
+
+/// Of a process that follows another's: whoever looks on may still have frames of that.
+fn random() -> u32 {
+    os_seed().stream("pictures").next_u64() as u32
 }
 
 impl CameraWords {
@@ -410,6 +433,13 @@ impl CameraWords {
     /// The session's rate for it is another.
     pub(crate) fn bitrate(&self, rate: Option<Bitrate>) {
         self.tell(Word::Bitrate(rate));
+    }
+
+    /// The session did not take a message.
+    pub(crate) fn refused(&self, channel: ChannelId, why: SendRefused) {
+        if channel == self.over.pictures {
+            self.tell(Word::Refused(why));
+        }
     }
 
     /// There is no session any more.
@@ -458,6 +488,19 @@ mod tests {
         let said = camera.prepare(641, 481).unwrap();
         assert_eq!(said, "--video front: 4 pictures were left out without an encoder");
         assert_eq!(camera.prepare(641, 481), None);
+    }
+
+    #[test]
+    fn an_encoder_of_another_size_goes_on_counting() {
+        let Some(mut camera) = camera("test") else { return };
+        let first = camera.encoder.as_ref().unwrap().next_number();
+        for (width, frames) in [(640, 3), (320, 2), (240, 1)] {
+            for _ in 0..frames {
+                camera.show(Time::ZERO, &Image::new(width, 480).unwrap(), &|_, _, _| true);
+            }
+        }
+        assert_eq!(camera.encoder.as_ref().unwrap().next_number(), first.wrapping_add(6));
+        assert_ne!(first, 0);
     }
 
     #[test]

@@ -5,15 +5,15 @@ use std::thread::JoinHandle;
 
 use serde_json::{Value, json};
 use taut_core::{Duration, Time};
-use taut_io::{Clock, Slice, set_slice};
+use taut_io::{Clock, spawn_unprivileged, stand_back};
 use taut_media::picture::Codec;
 use taut_session::{ChannelEvent, ChannelId};
-use taut_video::{Decoder, DecoderCounts, Scene};
+use taut_video::{Decoder, DecoderCounts, Scene, Taken, VideoError};
 
 use crate::ages::Ages;
 use crate::channels::PictureChannels;
-use crate::host::json_line;
-use crate::streams::print;
+use crate::host::print_measures;
+use crate::streams::Complaints;
 
 /// Payloads that wait for it, at most.
 const PAYLOADS: usize = 64;
@@ -37,6 +37,9 @@ pub(crate) struct Screen {
     measured: Measured,
     measures: bool,
     json: bool,
+    /// Why there was no picture last, which is said once.
+    wrong: Option<VideoError>,
+    complaints: Complaints,
 }
 
 /// What comes goes there.
@@ -60,8 +63,18 @@ impl Screen {
         let decoder = Decoder::new().map_err(|error| format!("--video {name}: {error}"))?;
         let (sender, payloads) = sync_channel(PAYLOADS);
         let words = ScreenWords { channel: over.pictures, payloads: sender };
-        let (ask, measured) = (over.asks, Measured::default());
-        Ok((Self { name: name.to_owned(), ask, decoder, payloads, measured, measures, json }, words))
+        let screen = Self {
+            name: name.to_owned(),
+            ask: over.asks,
+            decoder,
+            payloads,
+            measured: Measured::default(),
+            measures,
+            json,
+            wrong: None,
+            complaints: Complaints::default(),
+        };
+        Ok((screen, words))
     }
 
     /// Starts its thread, which ends with the last of its [`ScreenWords`] and then says what it saw. `send` gives an ask to the session.
@@ -73,12 +86,9 @@ impl Screen {
         clock: Clock,
         send: impl Fn(ChannelId, Vec<u8>) + Send + 'static,
     ) -> Result<JoinHandle<()>, String> {
-        let thread = std::thread::Builder::new().name(format!("taut video {}", self.name));
-        let run = move || {
-            let _ = set_slice(Slice::Usual); // A decoder computes for long.
-            self.run(clock, &send);
-        };
-        thread.spawn(run).map_err(|error| format!("a thread: {error}"))
+        let name = format!("taut video {}", self.name);
+        let run = move || self.run(clock, &send);
+        spawn_unprivileged(&name, stand_back, run).map_err(|error| format!("a thread: {error}"))
     }
 
     fn run(mut self, clock: Clock, send: &impl Fn(ChannelId, Vec<u8>)) {
@@ -96,7 +106,7 @@ impl Screen {
                 second.hold(now);
                 self.measured.hold(now);
                 if self.measures {
-                    self.tell("video", now, EVERY + now.saturating_since(due), &second);
+                    self.tell("video", now, Some(EVERY + now.saturating_since(due)), &second);
                 }
                 second = second.next(self.decoder.counts());
                 due = now + EVERY;
@@ -108,11 +118,15 @@ impl Screen {
     }
 
     fn take(&mut self, clock: Clock, came: &Came, second: &mut Measured, send: &impl Fn(ChannelId, Vec<u8>)) {
-        let bytes = came.payload.len() as u64;
-        second.bytes += bytes;
-        self.measured.bytes += bytes;
+        second.come(came);
+        self.measured.come(came);
         // What is no picture is counted by the decoder.
-        let taken = self.decoder.take(&came.payload).unwrap_or_default();
+        let taken = self.decoder.take(&came.payload).unwrap_or_else(|wrong| {
+            if self.wrong.replace(wrong) != Some(wrong) {
+                self.complaints.say(&format!("--video {}: no picture: {wrong}", self.name), false);
+            }
+            Taken::default()
+        });
         let now = clock.now();
         // The newest is what is shown, and is the one that came, unless that one lacks something.
         for decoded in &taken.decoded {
@@ -125,14 +139,8 @@ impl Screen {
         taken.ask.into_iter().for_each(|ask| send(self.ask, ask.emit().to_vec()));
     }
 
-    fn tell(&self, event: &'static str, now: Time, span: Duration, measured: &Measured) {
-        let counts = self.decoder.counts();
-        let more = measured.as_json(&self.name, counts, span);
-        if self.json {
-            return print(&json_line(event, now, more));
-        }
-        let text: Vec<String> = more.into_iter().map(|(key, value)| format!("{key} {value}")).collect();
-        print(&format!("{:>9.3} s  {event}: {}\n", now.as_secs_f64(), text.join(", ")));
+    fn tell(&self, event: &'static str, now: Time, span: Option<Duration>, measured: &Measured) {
+        print_measures(event, now, measured.as_json(&self.name, self.decoder.counts(), span), self.json);
     }
 }
 
@@ -161,18 +169,22 @@ struct Measured {
     ages: Ages,
     /// Of the picture that is held, every millisecond.
     held: Ages,
-    /// When the first was decoded, and the last.
-    shown: Option<[Time; 2]>,
+    /// When the first payload came, and the last.
+    came: Option<[Time; 2]>,
     /// How old the one that is held was at this time.
     last: Option<(Time, Duration)>,
     counted: DecoderCounts,
 }
 
 impl Measured {
+    fn come(&mut self, came: &Came) {
+        self.bytes += came.payload.len() as u64;
+        self.came = Some([self.came.map_or(came.at, |[first, _]| first), came.at]);
+    }
+
     fn show(&mut self, now: Time, age: Option<Duration>, is_read: bool) {
         self.frames += 1;
         self.read += u64::from(is_read);
-        self.shown = Some([self.shown.map_or(now, |[first, _]| first), now]);
         self.hold(now);
         if let Some(age) = age {
             self.ages.add(age);
@@ -194,13 +206,20 @@ impl Measured {
         Self { last: self.last, counted, ..Self::default() }
     }
 
-    fn span(&self) -> Duration {
-        self.shown.map_or(Duration::ZERO, |[first, last]| last.saturating_since(first))
+    /// In which payloads came; `None`: there were not two.
+    fn span(&self) -> Option<Duration> {
+        self.came.map(|[first, last]| last.saturating_since(first)).filter(|span| !span.is_zero())
     }
 
-    fn as_json(&self, name: &str, counts: DecoderCounts, span: Duration) -> Vec<(&'static str, Value)> {
+    /// Of so long.
+    fn as_json(
+        &self,
+        name: &str,
+        counts: DecoderCounts,
+        span: Option<Duration>,
+    ) -> Vec<(&'static str, Value)> {
         let before = self.counted;
-        let kbps = self.bytes as f64 * 8.0 / span.as_secs_f64().max(1e-3) / 1e3;
+        let kbps = span.map(|span| (self.bytes as f64 * 8.0 / span.as_secs_f64() / 1e3).round());
         vec![
             ("channel", json!(name)),
             ("codec", json!(self.codec.map(codec_name))),
@@ -213,7 +232,7 @@ impl Measured {
             ("malformed", json!(counts.malformed - before.malformed)),
             ("keys", json!(counts.keys - before.keys)),
             ("recovered", json!(counts.recovered - before.recovered)),
-            ("rate_kbps", json!(kbps.round())),
+            ("rate_kbps", json!(kbps)),
         ]
     }
 }
@@ -228,6 +247,8 @@ fn codec_name(codec: Codec) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use taut_media::picture::Picture;
+
     use super::*;
 
     #[test]
@@ -240,6 +261,48 @@ mod tests {
         let ms = |ages: &Ages, share| ages.quantile(share).unwrap().round() as u64;
         let held = [0.5, 1.0].map(|share| ms(&measured.held, share));
         assert_eq!((held, ms(&measured.ages, 0.99)), ([69, 119], 30));
+    }
+
+    #[test]
+    fn the_rate_is_that_of_what_came_whether_or_not_it_was_decoded() {
+        let mut measured = Measured::default();
+        let rate = |measured: &Measured| {
+            let told = measured.as_json("front", DecoderCounts::default(), measured.span());
+            told.into_iter().find(|(key, _)| *key == "rate_kbps").unwrap().1
+        };
+        let came = |ms| Came { at: Time::ZERO + Duration::from_millis(ms), age: None, payload: vec![0; 500] };
+        assert_eq!(rate(&measured), Value::Null);
+        measured.come(&came(1_000));
+        assert_eq!(rate(&measured), Value::Null);
+        (1_001..=3_000).for_each(|ms| measured.come(&came(ms)));
+        // One of them was decoded, at the end.
+        measured.show(Time::ZERO + Duration::from_millis(3_000), None, false);
+        assert_eq!(rate(&measured), json!(4_002.0));
+    }
+
+    fn screen() -> Option<Screen> {
+        let over = PictureChannels { pictures: ChannelId(0), asks: ChannelId(1) };
+        let screen = Screen::new("front", over, false, false).ok();
+        if screen.is_none() {
+            println!("skipped: built without libvpx and OpenH264");
+        }
+        Some(screen?.0)
+    }
+
+    #[test]
+    fn why_there_is_no_picture_is_said_once() {
+        let Some(mut screen) = screen() else { return };
+        let clock = Clock::start();
+        let mut second = Measured::default();
+        let mut payload = Vec::new();
+        Picture::key(Codec::Jpeg, 64, 48, 0).emit(&mut payload);
+        let large = [0; 4];
+        for payload in [&payload[..], &payload, &large, &large] {
+            let came = Came { at: Time::ZERO, age: None, payload: payload.to_vec() };
+            screen.take(clock, &came, &mut second, &|_, _| panic!("nothing is asked for"));
+        }
+        assert_eq!(screen.decoder.counts().malformed, 4);
+        assert!(matches!(screen.wrong, Some(VideoError::Picture(_))), "{:?}", screen.wrong);
     }
 
     #[test]

@@ -338,6 +338,31 @@ fn bad_input_gives_one_line_and_leaves_nothing_behind() {
 }
 
 #[test]
+fn pictures_or_sound_of_one_name_and_way_are_refused() {
+    let world = World::new("bad-names");
+    world.write("front.toml", "[[channel]]\nname = \"front\"\nkind = \"video\"\nschema = \"taut/Picture\"\n");
+    let robot = "robot --listen 127.0.0.1:0 --plaintext --transport udp --state none";
+    let operator = "operator --connect 127.0.0.1:9 --plaintext --transport udp --state none";
+    for (arguments, what) in [
+        (format!("{robot} --video front=test --video front=test:320x240"), "--video front"),
+        (format!("{robot} --channels front.toml --video front=test --video front=test"), "--video front"),
+        (format!("{robot} --microphone cell=click --microphone cell=tone"), "sound \"cell\""),
+        (format!("{robot} --video cell=test --microphone cell=tone"), "sound \"cell\""),
+        (format!("{robot} --speaker voice=null --speaker voice=null"), "sound \"voice\""),
+        (format!("{operator} --video front --video front"), "--video front"),
+        (format!("{operator} --microphone voice=click --microphone voice=click"), "sound \"voice\""),
+    ] {
+        let ended = world.taut(&arguments);
+        assert_eq!(ended.status, 2, "taut {arguments}: {}", ended.err);
+        assert!(ended.err.contains("is there already"), "taut {arguments}: {}", ended.err);
+        assert!(ended.err.contains(what), "taut {arguments}: {}", ended.err);
+    }
+    // One of each way is another channel; without libopus that is what is said.
+    let both = world.taut(&format!("{robot} --microphone cell=wav:missing --speaker cell=null"));
+    assert!(both.status == 2 && !both.err.contains("is there already"), "{}", both.err);
+}
+
+#[test]
 fn an_older_report_is_left_as_it_was() {
     let world = World::new("older-report");
     recordings(&world);

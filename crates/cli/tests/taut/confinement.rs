@@ -1,6 +1,6 @@
 //! What the commands keep to themselves: plaintext, secrets, privileges; and what they leave behind.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{self, Read as _, Write as _};
 use std::net::TcpStream;
@@ -212,7 +212,14 @@ fn a_session_keeps_no_privilege_that_it_needs_no_more() {
     let world = World::new("privileges");
     let id = world.taut("identity --path id").out.trim().to_owned();
     let known = format!("--identity id --trust {id}");
+    let media = if taut_video::is_available() && taut_sound::is_available() {
+        "--speaker voice=null --microphone cell=click --video front=test --fifo 1"
+    } else {
+        println!("without media: built without libvpx or libopus");
+        ""
+    };
     for (arguments, kept) in [
+        (format!("robot --listen 127.0.0.1:0 --json {known} {media}"), 0),
         (format!("robot --listen 127.0.0.1:0 --json {known}"), 0),
         (format!("robot --listen 127.0.0.1:0 --json {known} --commands --transport mtip --path lo"), 0),
         (format!("proxy --listen 127.0.0.1:0 --to udp:127.0.0.1:9 --json {known}"), 0),
@@ -262,6 +269,48 @@ fn the_button_outranks_its_session_as_it_must_where_that_never_lets_go_of_its_pr
         return println!("skipped: SCHED_FIFO needs CAP_SYS_NICE");
     }
     assert_eq!((&has["taut session"], &has["taut button"]), (&vec![7], &vec![8]), "{has:?}");
+}
+
+#[test]
+fn what_encodes_and_decodes_makes_way_for_its_session() {
+    if !taut_video::is_available() || !taut_sound::is_available() {
+        return println!("skipped: built without libvpx or libopus");
+    }
+    let world = World::new("media-make-way");
+    let robot = "robot --listen 127.0.0.1:0 --plaintext --transport udp --json --fifo 7 --cpu 0 --video front=test --microphone cell=click \
+                 --speaker voice=exec:cat";
+    let mut robot = Running::start(world.command(robot));
+    robot.wait_for("listening");
+    let has = priorities(robot.pid());
+    if has["taut session"] == [0] {
+        return println!("skipped: SCHED_FIFO needs CAP_SYS_NICE");
+    }
+    let processors = |task: &str| {
+        let status = fs::read_to_string(format!("/proc/{}/{task}/status", robot.pid())).unwrap();
+        let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap();
+        let each = list.trim().split(',').flat_map(|range| {
+            let (first, last) = range.split_once('-').unwrap_or((range, range));
+            first.parse::<u32>().unwrap()..=last.parse::<u32>().unwrap()
+        });
+        each.collect::<BTreeSet<_>>()
+    };
+    // The kernel keeps 15 bytes of a name.
+    let media = ["taut video fron", "taut sound cell", "taut sound voic", "taut sound pipe"];
+    let mut seen = 0;
+    for task in fs::read_dir(format!("/proc/{}/task", robot.pid())).unwrap() {
+        let task = format!("task/{}", task.unwrap().file_name().display());
+        let name = fs::read_to_string(format!("/proc/{}/{task}/comm", robot.pid())).unwrap();
+        match name.trim() {
+            "taut session" => assert_eq!(processors(&task), BTreeSet::from([0])),
+            name if media.contains(&name) => {
+                seen += 1;
+                assert_eq!(has[name], [0], "{name}");
+                assert!(processors(&task).is_superset(&processors(".")), "{name}");
+            }
+            _ => {}
+        }
+    }
+    assert_eq!(seen, media.len(), "{has:?}");
 }
 
 #[test]

@@ -281,6 +281,18 @@ fn a_stop_overtakes_releases_that_wait_and_none_of_them_undoes_it() {
 }
 
 #[test]
+fn the_last_word_is_taken_however_many_wait_before_it() {
+    let _beside = beside_others();
+    let mut scene = Scene::robot("flood-quit", "--commands", |_| {});
+    let mut operator = scene.operator("", "resumed");
+    // One reading of it: twice as many as wait for a session at most.
+    let flood = "r\n".repeat(2_047) + "q\n";
+    scene.robot.stdin().write_all(flood.as_bytes()).unwrap();
+    operator.wait_for("closed");
+    assert_eq!(scene.robot.ended(), 0);
+}
+
+#[test]
 fn whatever_goes_wrong_with_the_operators_button_stops_the_robot() {
     let _beside = beside_others();
     let scene = Scene::robot("operator", "", |_| {});
@@ -359,7 +371,9 @@ fn a_terminal_that_is_closed_ends_the_robot_with_a_goodbye() {
 #[test]
 fn a_watchdog_device_is_fed_while_the_session_turns_and_told_of_a_clean_end_only() {
     let _beside = beside_others();
-    for (name, ends_well) in [("watchdog", true), ("watchdog-killed", false)] {
+    for (name, ends_well, status) in
+        [("watchdog", true, 0), ("watchdog-not-kept", true, 1), ("watchdog-killed", false, -1)]
+    {
         let world = World::new(&format!("fault-fifo-{name}"));
         let fifo = world.path("fifo");
         if !Command::new("mkfifo").arg(&fifo).status().is_ok_and(|status| status.success()) {
@@ -379,8 +393,14 @@ fn a_watchdog_device_is_fed_while_the_session_turns_and_told_of_a_clean_end_only
         assert!(fed.recv_timeout(Duration::from_millis(500)).is_err());
         signal(scene.robot.pid(), "-CONT");
         assert_eq!(fed.recv_timeout(PATIENCE).unwrap()[0], 0);
+        if status == 1 {
+            // That it ended well cannot be written: the device stands all the same.
+            let state = scene.world.path("state");
+            std::fs::remove_file(&state).unwrap();
+            std::fs::create_dir(state).unwrap();
+        }
         signal(scene.robot.pid(), if ends_well { "-TERM" } else { "-KILL" });
-        scene.robot.ended();
+        assert_eq!(scene.robot.ended(), status, "{name}");
         let mut last = None;
         while let Ok(piece) = fed.recv_timeout(Duration::from_secs(1)) {
             last = piece.last().copied().or(last);

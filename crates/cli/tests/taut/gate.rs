@@ -24,6 +24,20 @@ fn what_cannot_be_attached_is_one_line() {
         ("gate attach lo --video udp:5004,codec=av1 --watch qdisc:lo", "vp8, h264, opaque"),
         ("gate attach lo --video udp:5004,fps=9 --watch qdisc:lo", "`fps=9` is nothing that video has"),
         ("gate attach lo --video udp:5004 --watch qdisc:lo --payload-type 72", "0 to 63, 96 to 127"),
+        (
+            "gate attach lo --video udp:5004 --watch qdisc:lo --bandwidth-once",
+            "--bandwidth-once does nothing here",
+        ),
+        ("gate attach lo --video udp:5004 --watch qdisc:lo --loss-threshold 0", "aimd1 to aimd5"),
+        (
+            "gate attach lo --video udp:5004 --watch qdisc:lo --policy aimd3 --wait 1s",
+            "--wait does nothing here",
+        ),
+        ("gate attach lo --video udp:5004 --watch qdisc:lo --policy step --deadline 1s", "--policy deadline"),
+        (
+            "gate attach lo --video udp:5004 --watch qdisc:lo --policy dyna1 --key-deadline 1s",
+            "--key-deadline",
+        ),
         ("gate status nosuch9", "nosuch9 has no gate in this network namespace"),
         ("gate detach nosuch9", "nosuch9 has no gate in this network namespace"),
     ];

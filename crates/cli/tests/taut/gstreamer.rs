@@ -178,6 +178,19 @@ fn when_a_pipeline_ends_or_breaks_it_is_said_and_the_session_goes_on() {
 }
 
 #[test]
+fn what_a_pipeline_dropped_is_said_when_the_robot_ends() {
+    let world = World::new("gst-dropped");
+    if !has(&world, &["videotestsrc"]) {
+        return;
+    }
+    // More than any machine encodes.
+    let pipeline =
+        "videotestsrc is-live=true pattern=snow ! video/x-raw,width=1280,height=720,framerate=120/1";
+    let Watched { said, .. } = watched(&world, pipeline, &[]);
+    assert!(said.contains("pictures came; dropped: "), "{said}");
+}
+
+#[test]
 fn the_threads_of_a_pipeline_have_no_privilege() {
     let world = World::new("pipeline-privileges");
     if !has_privileges() || !has(&world, &["videotestsrc"]) {

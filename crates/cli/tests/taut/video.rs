@@ -1,9 +1,11 @@
 //! Pictures from a robot to an operator, as two processes: over loopback, and through an emulated network that loses some.
 
+use std::io::Read;
 use std::net::UdpSocket;
 use std::process::{Child, Command};
 
 use serde_json::Value;
+use taut_video::{IvfHeader, ivf_frame};
 
 use crate::sessions::{Running, beside_one, signal};
 use crate::world::World;
@@ -197,4 +199,34 @@ fn what_is_no_camera_is_refused_in_a_line() {
     }
     let ended = world.taut(TOO_SMALL);
     assert!(ended.status != 0 && ended.err.contains("64×48"), "{ended:?}");
+    let header = IvfHeader { width: 64, height: 48, rate: 30, scale: 1 }.emit();
+    world.write("headless.ivf", [header, ivf_frame(0, &[1; 16])].concat());
+    let ended = world.taut(&TOO_SMALL.replace("test:64x48", "ivf:headless.ivf"));
+    assert!(ended.status == 2 && ended.err.contains("begins with a key frame"), "{ended:?}");
+}
+
+#[test]
+fn pictures_that_their_channel_does_not_take_are_said() {
+    let _beside = beside_one();
+    let world = World::new("video-refused");
+    if skipped(&world) {
+        return;
+    }
+    let channel =
+        "[[channel]]\nname = \"front\"\nkind = \"video\"\nschema = \"taut/Picture\"\nlargest = \"2kB\"\n";
+    world.write("small.toml", channel);
+    let mut robot = Running::start(world.command(
+        "robot --listen 127.0.0.1:0 --plaintext --transport udp --state kept --channels small.toml --video front=test --json",
+    ));
+    let address = robot.wait_for("listening")["address"].as_str().unwrap().to_owned();
+    let mut operator = Running::start(world.command(&format!(
+        "operator --connect {address} --plaintext --transport udp --state asked --channels small.toml --video front --messages 2000 --resume start --json"
+    )));
+    let seen = operator.wait_for("video_summary");
+    assert_eq!((&seen["frames"], &seen["rate_kbps"]), (&0.into(), &Value::Null), "{seen}");
+    signal(robot.pid(), "-TERM");
+    robot.wait_for("summary");
+    let mut said = String::new();
+    robot.child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    assert!(said.contains("--video front: a picture is not sent: longer than the 2000 B"), "{said}");
 }

@@ -130,9 +130,11 @@ impl Told {
                 return None;
             }
             RobotNote::Keep { number, life } => RobotEvent::Keep { number, record: life.to_string() },
-            RobotNote::Device(_) | RobotNote::Bitrate(_) | RobotNote::Reconnect | RobotNote::Ended => {
-                return None;
-            }
+            RobotNote::Device(_)
+            | RobotNote::Bitrate(_)
+            | RobotNote::NotSent { .. }
+            | RobotNote::Reconnect
+            | RobotNote::Ended => return None,
         })
     }
 

@@ -492,7 +492,7 @@ mod tests {
             let (mut pipeline, known) = Pipeline::open(&format!("{source} ! {encoder}")).unwrap();
             pipeline.set_bitrate(Bitrate::from_bps(500_000));
             assert_eq!((known.width, known.height), (320, 240));
-            let mut passing = taut_video::Passing::new();
+            let mut passing = taut_video::Passing::new(0);
             let mut keys = Vec::new();
             for at in 0..60 {
                 for Came { content, age } in pictures(&mut pipeline, 1) {
