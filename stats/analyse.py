@@ -56,11 +56,11 @@ def by_condition(campaign):
 
 
 def values(variant, measure):
-    """By seed; a run in which it could not be measured is left out."""
+    """{seed: value}; a run in which it could not be measured is left out."""
     for m in variant["measures"]:
         if m["name"] == measure:
-            return [v for v in m["values"] if v is not None]
-    return []
+            return {seed: v for seed, v in zip(variant["seeds"], m["values"]) if v is not None}
+    return {}
 
 
 def comparisons(campaign, measures):
@@ -69,7 +69,7 @@ def comparisons(campaign, measures):
         for measure in measures:
             samples = {group: values(variant, measure) for group, variant in variants.items()}
             absent = [group for group, v in samples.items() if len(v) < len(variants[group]["seeds"])]
-            result = compare.compare(samples)
+            result = compare.compare({group: list(v.values()) for group, v in samples.items()}, {group: list(v) for group, v in samples.items()})
             found.append({"condition": condition, "measure": measure, "absent": absent, **result})
     compare.holm(found)
     return found
@@ -134,7 +134,7 @@ def omnibus_row(r):
         pages.number(r.get("omega2")), pages.number(r.get("levene_p")), pages.number(r.get("shapiro_p")),
         f"{apart} of {len(r['pairs'])}" if "pairs" in r else "–",
         f"{strongest['a']} – {strongest['b']}: {pages.number(strongest['hedges_g'])}" if strongest else "–",
-        r.get("note", ""),
+        "; ".join(filter(None, (r.get("note"), r.get("friedman", {}).get("note")))),
     ]
 
 

@@ -64,8 +64,15 @@ def pairs(names, groups):
     return found
 
 
-def ranks(samples):
-    """Kruskal-Wallis with Dunn (Holm), and Friedman where every group has every seed."""
+def blocks(samples, seeds):
+    """The seeds that every group has, and of each group their values, in one order."""
+    by_seed = [dict(zip(seeds[name], values)) for name, values in samples.items()]
+    shared = sorted(set.intersection(*map(set, by_seed)))
+    return shared, [[values[seed] for seed in shared] for values in by_seed]
+
+
+def ranks(samples, seeds):
+    """Kruskal-Wallis with Dunn (Holm), and Friedman over the seeds that every group has."""
     names, groups = list(samples), list(samples.values())
     if constant(np.concatenate(groups)):
         return {}
@@ -75,14 +82,19 @@ def ranks(samples):
         "kruskal": {"h": float(h.statistic), "p": float(h.pvalue)},
         "dunn": [{"a": names[i], "b": names[j], "p": float(dunn[i, j])} for i, j in combinations(range(len(names)), 2)],
     }
-    if len(groups) > 2 and len({len(g) for g in groups}) == 1 and len(groups[0]) > 1:
-        friedman = stats.friedmanchisquare(*groups)
-        found["friedman"] = {"chi2": float(friedman.statistic), "p": float(friedman.pvalue)}
+    shared, of_shared = blocks(samples, seeds)
+    if len(groups) > 2 and len(shared) > 1 and not constant(np.concatenate(of_shared)):
+        friedman, every = stats.friedmanchisquare(*of_shared), max(map(len, groups))
+        found["friedman"] = {"chi2": float(friedman.statistic), "p": float(friedman.pvalue), "seeds": len(shared)}
+        if len(shared) < every:
+            found["friedman"]["note"] = f"Friedman over the {len(shared)} seeds of {every} that all have"
     return found
 
 
-def compare(samples):
-    """Holds groups of runs against each other: {name: values}. What cannot be tested is said in `note`, never made up."""
+def compare(samples, seeds=None):
+    """Holds groups of runs against each other: {name: values}, and {name: the seed of each}, without which all have the same in one
+    order. What cannot be tested is said in `note`, never made up."""
+    seeds = seeds or {name: range(len(values)) for name, values in samples.items()}
     samples = {name: np.asarray(values, dtype=float) for name, values in samples.items() if len(values) > 1}
     result = {
         "groups": {
@@ -98,7 +110,7 @@ def compare(samples):
         same = constant(np.concatenate(list(samples.values())))
         what = "identical in all seeds and all groups" if same else "identical in all seeds: differences are exact, there is nothing to test"
         return result | {"note": what}
-    result |= ranks(samples)
+    result |= ranks(samples, seeds)
     if len(varied) < 2:
         return result | {"note": f"only {next(iter(varied))} varies; the others are identical in all seeds"}
     if still:

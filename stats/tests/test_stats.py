@@ -80,6 +80,18 @@ class NothingMadeUp(unittest.TestCase):
         compare.holm(noise)
         self.assertAlmostEqual(noise[0]["welch"]["p_holm"], min(1, 10 * noise[0]["welch"]["p"]), places=12)
 
+    def test_friedman_holds_the_values_of_one_seed_against_each_other(self):
+        level = {seed: float(seed) for seed in range(1, 9)}
+        groups = {"a": level, "b": {s: v + 0.1 for s, v in level.items()}, "c": {s: v + 0.2 for s, v in level.items()}}
+        whole = compare.compare({g: list(v.values()) for g, v in groups.items()}, {g: list(v) for g, v in groups.items()})["friedman"]
+        self.assertEqual((whole["seeds"], round(whole["chi2"], 9), "note" in whole), (8, 16.0, False))
+        # In each group another run has nothing: in the others' order each value would be held against that of another seed.
+        for group, absent in zip(groups.values(), (1, 4, 8)):
+            del group[absent]
+        found = compare.compare({g: list(v.values()) for g, v in groups.items()}, {g: list(v) for g, v in groups.items()})["friedman"]
+        self.assertEqual((found["seeds"], round(found["chi2"], 9)), (5, 10.0))
+        self.assertIn("5 seeds of 7", found["note"])
+
     def test_a_measure_that_does_not_vary_has_no_correlation(self):
         rows = [("a", {"x": float(i), "y": 2.0 * i, "still": 1.0}) for i in range(5)]
         found = describe.correlations(rows)

@@ -138,3 +138,42 @@ fn the_evidence_of_several_paths_is_what_its_runs_say_today() {
         assert_eq!(evidence.to_json().unwrap(), std::fs::read_to_string(kept).unwrap());
     }
 }
+
+#[test]
+fn the_rate_on_the_wire_does_not_depend_on_how_long_the_session_took_to_open_or_to_end() {
+    let text = std::fs::read_to_string(scenario_file("scenarios/recommend/grid.toml")).unwrap();
+    let head = text.split_once("[[axis]]").unwrap().0;
+    let carriers = r#"
+[[axis]]
+name = "transport"
+[[axis.value]]
+name = "UDP"
+set = { "teleop.transport" = "udp", "teleop.reliable" = false }
+[[axis.value]]
+name = "TCP"
+set = { "teleop.transport" = { tcp = { counted = "segments", rack = true, min_rto = "200ms" } }, "teleop.reliable" = true }
+[[axis]]
+name = "link"
+[[axis.value]]
+name = "near"
+set = { "links.path.chain.1.delay" = "5ms" }
+[[axis.value]]
+name = "far"
+set = { "links.path.chain.1.delay" = "150ms" }
+[[axis.value]]
+name = "narrow"
+set = { "links.path.chain.0.server.rate" = "1Mbit", "links.path.chain.1.delay" = "150ms" }
+"#;
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("evidence-wire.toml");
+    std::fs::write(&file, format!("{head}{carriers}")).unwrap();
+    let evidence = Evidence::measure(&[&file], &[1], &|_| ()).unwrap();
+    let wire = |name: &str| {
+        let point = evidence.sets[0].points.iter().find(|point| point.variant == name).unwrap();
+        point.figures.wire_mbit
+    };
+    let [near, far] = ["UDP, near", "UDP, far"].map(wire);
+    assert!((far / near - 1.0).abs() < 0.01, "{near} and {far} Mbit/s");
+    // Both directions together, each of which repeats what was lost long after the last state.
+    let narrow = wire("TCP, narrow");
+    assert!(narrow <= 2.0, "{narrow} Mbit/s over 1 Mbit/s each way");
+}

@@ -88,6 +88,11 @@ pub(crate) fn run(
     } else {
         print(&(comparison_text(&result) + &written_text(&written)))?;
     }
+    let violations = result.runs.iter().flat_map(|run| run.both()).flat_map(|one| &one.violations);
+    if let [first, ..] = &violations.collect::<Vec<_>>()[..] {
+        crate::say(&format!("packets do not add up: {first}"));
+        return Ok(ExitCode::FAILURE);
+    }
     Ok(if result.agrees() || !arguments.strict { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 
-use taut_core::{Duration, Seed};
+use taut_core::{Duration, Seed, Time};
 use taut_io::Clock;
 use taut_lab::run::{Inputs, Way, path_links};
 use taut_lab::scenario::Scenario;
 use taut_report::result::Ran;
 
+use crate::beginning::{Beginning, Since};
 use crate::cross::Books;
 use crate::emulate::{DirectionStats, Emulator, RunningEmulator, Tun, TunConfig};
 use crate::{Namespace, NamespaceError, Options, RealError};
@@ -52,6 +53,9 @@ pub(crate) type Joined = (Network, Box<dyn Middle>);
 
 /// Something that carries packets, at work until it is stopped or dropped.
 pub(crate) trait Middle {
+    /// The run begins, at this time of the network's clock: what is scheduled in its links is so long after.
+    fn begin(&self, _now: Time) {}
+
     /// Ends it: what each path carried from the operator to the robot, and back.
     ///
     /// # Errors
@@ -76,7 +80,7 @@ impl Between {
         }
     }
 
-    /// Makes the namespaces and joins them. From now on the links' time runs. What the paths do with packets goes to `books`, where it
+    /// Makes the namespaces and joins them. The links' time runs from when the run [begins](Middle::begin). What the paths do with packets goes to `books`, where it
     /// is seen.
     ///
     /// # Errors
@@ -153,8 +157,9 @@ fn emulator(
         paths.push(path);
         devices.push((a, b));
     }
-    let (clock, mut running) = (Clock::start(), Vec::new());
-    for ([there, back], (a, b)) in links.into_iter().zip(devices) {
+    let (clock, mut running, beginning) = (Clock::start(), Vec::new(), Beginning::default());
+    for (links, (a, b)) in links.into_iter().zip(devices) {
+        let [there, back] = links.map(|link| Since { link, beginning: beginning.clone() });
         let emulator = Emulator::new(there, back).early(early).thread(options.thread()).clock(clock);
         let [up, down] = books.taps();
         let emulator = emulator.taps(up, down).spawn(a, b)?;
@@ -162,19 +167,26 @@ fn emulator(
         running.push(emulator);
     }
     let network = Network { operator, robot, paths, clock };
-    Ok((network, Box::new(Emulated(running))))
+    Ok((network, Box::new(Emulated { running, beginning })))
 }
 
 /// An emulator for each path.
-struct Emulated(Vec<RunningEmulator>);
+struct Emulated {
+    running: Vec<RunningEmulator>,
+    beginning: Beginning,
+}
 
 impl Middle for Emulated {
+    fn begin(&self, now: Time) {
+        self.beginning.begin(now);
+    }
+
     fn stop(self: Box<Self>) -> Result<Vec<[Way; 2]>, RealError> {
         let stop = |path: RunningEmulator| {
             let stats = path.stop()?;
             Ok([way(&stats.up), way(&stats.down)])
         };
-        self.0.into_iter().map(stop).collect()
+        self.running.into_iter().map(stop).collect()
     }
 }
 

@@ -27,6 +27,7 @@
 //! | [`Dumbbell`] | two hosts and two routers between them, for the kernel's own qdiscs | `CAP_SYS_ADMIN` |
 //! | [`Guest`] | a kernel of one's own in virtual time, as a child process | what `make oracle` builds |
 
+mod beginning;
 mod between;
 mod cross;
 mod dumbbell;

@@ -93,6 +93,19 @@ impl Middle for Disciplines {
     }
 }
 
+/// Packets and bytes that entered a way whose first device sent so much, and dropped packets that it never sent: these were as long as the
+/// others, in the mean.
+fn entered(sent: (u64, u64), before: u64) -> (u64, u64) {
+    let (packets, bytes) = (sent.0 + before, ip_bytes(sent));
+    let bytes = (u128::from(bytes) * u128::from(packets)).checked_div(u128::from(sent.0)).unwrap_or(0);
+    (packets, bytes as u64)
+}
+
+/// Without their Ethernet headers.
+fn ip_bytes((packets, bytes): (u64, u64)) -> u64 {
+    bytes.saturating_sub(ETHERNET * packets)
+}
+
 /// What the devices on a way, and the one at which it ends, have counted.
 fn carried(way: &[(&Namespace, String); 3], end: &(&Namespace, String)) -> Result<Way, RealError> {
     let [_, sent] = counters(way[0].0, &way[0].1)?;
@@ -100,12 +113,12 @@ fn carried(way: &[(&Namespace, String); 3], end: &(&Namespace, String)) -> Resul
     let [before, queue, after] = way.each_ref().map(|(namespace, device)| dropped(namespace, device));
     let (before, lost) = (before?, after?);
     let causes = [("random loss", before + lost), ("queue full", queue?)];
-    let bytes = |(packets, bytes): (u64, u64)| bytes.saturating_sub(ETHERNET * packets);
+    let (entered, entered_bytes) = entered(sent, before);
     Ok(Way {
-        entered: sent.0 + before,
-        entered_bytes: bytes(sent),
+        entered,
+        entered_bytes,
         left: received.0,
-        left_bytes: bytes(received),
+        left_bytes: ip_bytes(received),
         dropped: causes
             .into_iter()
             .filter(|(_, count)| *count > 0)
@@ -145,4 +158,16 @@ fn dropped(namespace: &Namespace, device: &str) -> Result<u64, NamespaceError> {
         rest.split(|c: char| !c.is_ascii_digit()).next().and_then(|digits| digits.parse().ok()).unwrap_or(0)
     });
     Ok(counts.max().unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of ten packets of 100 bytes two are lost before the device counts what it sends.
+    #[test]
+    fn bytes_of_packets_that_are_lost_before_they_are_counted_have_entered_too() {
+        assert_eq!(entered((8, 8 * (100 + ETHERNET)), 2), (10, 1_000));
+        assert_eq!(entered((0, 0), 3), (3, 0), "of these nobody knows how long they were");
+    }
 }

@@ -55,6 +55,7 @@ fn settings(teleop: &Teleop) -> Option<(&'static str, String)> {
         Teleop { operator_clock: Some(_), .. } => ("operator_clock", clock),
         Teleop { robot_clock: Some(_), .. } => ("robot_clock", clock),
         Teleop { stops, .. } if !stops.is_empty() => ("stops", button),
+        Teleop { stop_within: Some(_), .. } => ("stop_within", button),
         Teleop { resumes, .. } if !resumes.is_empty() => ("resumes", button),
         Teleop { resume_after: Some(_), .. } => ("resume_after", button),
         Teleop { wanted: Some(_), .. } => ("wanted", "is of simulations only"),

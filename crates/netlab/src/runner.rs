@@ -19,7 +19,7 @@ use taut_io::session::{
 use taut_io::tcp::KernelTcpConfig;
 use taut_io::{Clock, Driver, DriverConfig, ThreadOptions, Warning};
 use taut_lab::hand::SimulatedHand;
-use taut_lab::robot::{SimulatedArm, SimulatedRobot};
+use taut_lab::robot::SimulatedArm;
 use taut_lab::run::{
     CommandNotes, CommandRun, Inputs, MediaNotes, Notes, StillHand, StillRobot, account, account_commands,
     account_cross, account_media, settings,
@@ -177,7 +177,9 @@ pub fn run(
             account_media(scenario, session, seed.get(), ended.began, ends, &paths, inputs.list())
         }
         None => {
-            let start = |cross: Cross| cross.start(network, options, clock.now());
+            let began = clock.now();
+            middle.begin(began);
+            let start = |cross: Cross| cross.start(network, options, began);
             let running = cross.map(start).transpose()?;
             running.map_or(Ok(()), |running| running.finish(cancel, progress))?;
             middle.stop()?;
@@ -380,7 +382,7 @@ impl Setup<'_> {
         let endpoint = Endpoint::listen(self.transport(), (address, PORT).into(), security, &self.clock)?;
         let (arm, session): (Arm, _) = match self.job {
             Job::Teleop(teleop) => {
-                let arm = SimulatedArm::of_run(teleop, self.seed, SimulatedRobot::REST);
+                let arm = arm(teleop, self.seed);
                 let arm: Arm = match settings::coupling(teleop) {
                     Some(coupling) => Box::new(coupling.arm(arm, MotionLimits::new(), teleop.watchdog)),
                     None => Box::new(arm),
@@ -490,6 +492,11 @@ impl Setup<'_> {
     }
 }
 
+/// It begins where the hand does: else it would leap there, and what is led is judged from the first state on.
+fn arm(teleop: &Teleop, seed: Seed) -> SimulatedArm {
+    SimulatedArm::of_run(teleop, seed, SimulatedHand::of_run(teleop, seed).position())
+}
+
 /// The host's default congestion control may be any; the scenario's is not.
 fn kernel_tcp(spec: &TcpSpec) -> KernelTcpConfig {
     KernelTcpConfig::new().congestion(congestion(spec.congestion))
@@ -497,4 +504,22 @@ fn kernel_tcp(spec: &TcpSpec) -> KernelTcpConfig {
 
 fn join<T>(thread: ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_arm_whose_hand_is_led_begins_where_that_is() {
+        let text = "title = \"led\"\nduration = \"21s\"\n[links.wire]\nbetween = [\"a\", \"b\"]\nchain = [{ delay = \"1ms\" }]\n\
+                    [teleop]\noperator = \"a\"\nrobot = \"b\"\nled = true\n";
+        let scenario = Scenario::parse("led.toml", text).unwrap();
+        let (teleop, seed) = (scenario.teleop.as_ref().unwrap(), Seed::new(1));
+        let hand = SimulatedHand::of_run(teleop, seed).position();
+        let begins_at = arm(teleop, seed).measure().unwrap().state.position;
+        let apart = hand.iter().zip(begins_at).map(|(hand, arm)| (hand - f64::from(arm)).abs());
+        let apart = apart.fold(0.0, f64::max);
+        assert!(apart < 1e-3, "{apart} m");
+    }
 }

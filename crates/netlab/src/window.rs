@@ -31,6 +31,7 @@ impl<'a> Window<'a> {
     /// The run begins.
     pub(crate) fn begin(&mut self, now: Time) {
         self.books.lock().begin(now);
+        self.middle.begin(now);
         self.began = now;
     }
 

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::result::{
     ChannelResult, CommandsResult, ControlResult, Direction, Distribution, EmergencyResult, FeltResult,
     FlowResult, MediumResult, ModelMeasure, ModelRow, RunResult, StreamResult, TeleopResult, TouchCritical,
-    VideoResult, awake_mj, percent, radio_mj,
+    VideoResult, WireResult, awake_mj, percent, radio_mj,
 };
 use taut_qos::rendering::Critical;
 
@@ -83,7 +83,7 @@ pub fn of_campaign(run: &RunResult, causes: &CausesOfStreams<'_>) -> Vec<Measure
         add("session ", of_emergencies(&teleop.emergencies));
         for channel in &teleop.channels {
             let prefix = format!("session channel {} {}: ", channel.name, channel.direction.name());
-            add(&prefix, of_channel(channel, run.duration_s));
+            add(&prefix, of_channel(channel, run));
         }
         add("session ", of_watchdog(teleop));
         teleop.control.iter().for_each(|control| add("session ", of_control(control)));
@@ -99,8 +99,9 @@ pub(super) fn of(distribution: &Option<Distribution>, of: fn(&Distribution) -> f
     distribution.as_ref().map(of)
 }
 
-pub(super) fn mbit_s(bytes: u64, seconds: f64) -> Option<f64> {
-    Some(bytes as f64 * 8.0 / 1e6 / seconds)
+/// A rate of a session as it was measured; of older results, of all that it carried in the whole run.
+pub(super) fn mbit_s(measured_bps: Option<f64>, bytes: u64, run: &RunResult) -> Option<f64> {
+    Some(measured_bps.unwrap_or(bytes as f64 * 8.0 / run.duration_s) / 1e6)
 }
 
 /// What a buffer must hold for, so that 99 of 100 come in time: the 99th percentile of packet delay variation (RFC 5481, section 4.2),
@@ -263,7 +264,8 @@ pub(super) fn of_session(run: &RunResult, teleop: &TeleopResult) -> Vec<Measured
     let dropped: u64 = teleop.streams.iter().flat_map(|stream| stream.dropped.values()).sum();
     let sum = |count: fn(&StreamResult) -> u64| Some(teleop.streams.iter().map(count).sum::<u64>() as f64);
     let [there, back] = &teleop.wire;
-    let rate = |bytes| mbit_s(bytes, run.duration_s);
+    let wire = |way: &WireResult| mbit_s(way.sent_bps, way.bytes, run);
+    let payload = |way: &WireResult| mbit_s(way.payload_bps, way.payload, run);
     vec![
         measured(ALL, "handshake", "ms", teleop.handshake_ms),
         measured(ALL, "handshake, resumed", "ms", teleop.resumed_handshake_ms),
@@ -297,10 +299,10 @@ pub(super) fn of_session(run: &RunResult, teleop: &TeleopResult) -> Vec<Measured
         measured(CAMPAIGN, "reordered", "states", sum(|stream| stream.reordered)),
         measured(ALL, "payload of bytes sent", "%", there.efficiency_percent),
         measured(PAGE, "payload of bytes sent back", "%", back.efficiency_percent),
-        measured(CAMPAIGN | PAGE, "payload there", "Mbit/s", rate(there.payload)),
-        measured(PAGE, "payload back", "Mbit/s", rate(back.payload)),
-        measured(CAMPAIGN | PAGE, "wire there", "Mbit/s", rate(there.bytes)),
-        measured(CAMPAIGN | PAGE, "wire back", "Mbit/s", rate(back.bytes)),
+        measured(CAMPAIGN | PAGE, "payload there", "Mbit/s", payload(there)),
+        measured(PAGE, "payload back", "Mbit/s", payload(back)),
+        measured(CAMPAIGN | PAGE, "wire there", "Mbit/s", wire(there)),
+        measured(CAMPAIGN | PAGE, "wire back", "Mbit/s", wire(back)),
         // Were their network LTE.
         measured(ALL, "operator's radio", "mJ", Some(radio_mj(there.bytes, back.bytes))),
         measured(ALL, "robot's radio", "mJ", Some(radio_mj(back.bytes, there.bytes))),
@@ -323,10 +325,13 @@ fn of_emergencies(presses: &[EmergencyResult]) -> Vec<Measured> {
     ]
 }
 
-fn of_channel(channel: &ChannelResult, seconds: f64) -> Vec<Measured> {
+fn of_channel(channel: &ChannelResult, run: &RunResult) -> Vec<Measured> {
+    let opened = run.teleop.as_ref().is_some_and(|teleop| teleop.opened_ms.is_some());
+    // Where there never was a session, nobody made anything for it.
+    let delivered = percent(channel.delivered, channel.made).or((!opened).then_some(0.0));
     vec![
-        campaign("delivered", "%", percent(channel.delivered, channel.made)),
-        campaign("rate", "Mbit/s", mbit_s(channel.bytes, seconds)),
+        campaign("delivered", "%", delivered),
+        campaign("rate", "Mbit/s", mbit_s(channel.delivered_bps, channel.bytes, run)),
         campaign("age p50", "ms", of(&channel.age_ms, |age| age.p50)),
         campaign("age p99", "ms", of(&channel.age_ms, |age| age.p99)),
     ]

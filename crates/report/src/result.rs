@@ -188,6 +188,13 @@ pub struct Verdict {
     pub limits: Vec<LimitResult>,
 }
 
+impl Verdict {
+    /// Met where every limit is.
+    pub fn of(limits: Vec<LimitResult>) -> Self {
+        Self { met: limits.iter().all(|limit| limit.met), limits }
+    }
+}
+
 /// One limit of one medium.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LimitResult {
@@ -372,7 +379,8 @@ pub struct FlowResult {
     pub sent_bps: f64,
     /// Of these, wire bits delivered per second.
     pub delivered_bps: f64,
-    /// Application bytes delivered / wire bytes sent; absent where a flow has no application bytes of its own.
+    /// Application bytes delivered / wire bytes sent; absent where a flow has no application bytes of its own. Those of `[teleop]` are states or feedback, and
+    /// messages of channels.
     pub efficiency: Option<f64>,
     /// Network delay of packets, in milliseconds; absent when none arrived.
     pub delay_ms: Option<Distribution>,

@@ -61,8 +61,8 @@ const LATENCIES: &[Column<StreamResult>] = &[
 ];
 
 fn channels(run: &RunResult, channels: &[ChannelResult]) -> String {
-    let channels: Vec<_> = channels.iter().map(|channel| (channel, run.duration_s)).collect();
-    let columns: &[Column<(&ChannelResult, f64)>] = &[
+    let channels: Vec<_> = channels.iter().map(|channel| (channel, run)).collect();
+    let columns: &[Column<(&ChannelResult, &RunResult)>] = &[
         Column::markup("channel", |(channel, _)| escape(&channel.name)),
         Column::markup("direction", |(channel, _)| channel.direction.name().to_owned()),
         Column::markup("delivery", |(channel, _)| escape(&channel.delivery)),
@@ -70,7 +70,9 @@ fn channels(run: &RunResult, channels: &[ChannelResult]) -> String {
         Column::count("delivered", "", |(channel, _)| channel.delivered),
         Column::markup("dropped", |(channel, _)| causes_or_none(&channel.dropped)),
         Column::count("lost", "", |(channel, _)| channel.lost),
-        Column::number(4, "rate delivered", "Mbit/s", |(channel, seconds)| mbit_s(channel.bytes, *seconds)),
+        Column::number(4, "rate delivered", "Mbit/s", |(channel, run)| {
+            mbit_s(channel.delivered_bps, channel.bytes, run)
+        }),
         Column::number(4, "age, median", "ms", |(channel, _)| of(&channel.age_ms, |age| age.p50)),
         Column::number(4, "age, 99 %", "ms", |(channel, _)| of(&channel.age_ms, |age| age.p99)),
     ];

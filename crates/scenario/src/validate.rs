@@ -82,7 +82,7 @@ pub(super) fn check(scenario: &Scenario) -> Checked {
         check_session(session, &vertices)?;
     }
     if let Some(flow) = &scenario.commands {
-        commands::check(flow, &vertices)?;
+        commands::check(flow, scenario.duration, &vertices)?;
     }
     for (name, cross) in &scenario.cross {
         check_text(&format!("cross.{name}"), name)?;

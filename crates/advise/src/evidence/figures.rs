@@ -14,7 +14,7 @@ pub struct Figures {
     pub there: Way,
     /// Feedback, from robot to operator.
     pub back: Way,
-    /// On the wire in both directions, headers included, in Mbit/s.
+    /// Sent in both directions while states were made, after the warm-up, headers included, in Mbit/s.
     pub wire_mbit: f64,
     /// Until the session was open, in milliseconds; absent when it was not, in any of the runs.
     pub opened_ms: Option<f64>,
@@ -50,9 +50,8 @@ impl Figures {
     /// Of runs that differ in their seeds only.
     pub(super) fn worst(runs: &[&RunResult]) -> Self {
         let wire = |run: &RunResult| {
-            let session = run.teleop.as_ref()?;
-            let bytes: u64 = session.wire.iter().map(|wire| wire.bytes).sum();
-            Some(bytes as f64 * 8.0 / 1e6 / run.duration_s)
+            let wire = &run.teleop.as_ref()?.wire;
+            Some(wire.iter().filter_map(|wire| wire.sent_bps).sum::<f64>() / 1e6)
         };
         let opened = |run: &RunResult| run.teleop.as_ref()?.opened_ms;
         Self {

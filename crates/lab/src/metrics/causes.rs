@@ -14,6 +14,11 @@ impl Causes {
         self.0[cause as usize] += 1;
     }
 
+    /// One less: it did not go after all.
+    pub(super) fn undo(&mut self, cause: DropCause) {
+        self.0[cause as usize] -= 1;
+    }
+
     /// All of them.
     pub(super) fn total(&self) -> u64 {
         self.0.iter().sum()

@@ -1,6 +1,7 @@
 //! One medium in one direction: what a person would feel.
 
-use std::collections::VecDeque;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, VecDeque};
 
 use taut_core::{Bytes, DropCause, Duration, Medium, Sample, Time};
 
@@ -33,6 +34,8 @@ pub(super) struct MediumMetrics {
     reordered: u64,
     duplicates: u64,
     dropped: Causes,
+    /// Why those that were dropped last were, by when they were made and their numbers: a transport that gave up may have been heard all the same.
+    given_up: BTreeMap<(Time, u64), DropCause>,
     refused: Causes,
     bytes: Bytes,
     newest: Option<u64>,
@@ -61,6 +64,7 @@ impl MediumMetrics {
             reordered: 0,
             duplicates: 0,
             dropped: Causes::default(),
+            given_up: BTreeMap::new(),
             refused: Causes::default(),
             bytes: Bytes::ZERO,
             newest: None,
@@ -89,9 +93,18 @@ impl MediumMetrics {
     }
 
     pub(super) fn dropped(&mut self, sample: &Sample, cause: DropCause) {
-        if self.watch.counts(sample.created) {
-            self.dropped.count(cause);
+        if !self.watch.counts(sample.created) {
+            return;
         }
+        // What its session did not take has no number, and never comes.
+        if sample.sequence > 0 {
+            let Entry::Vacant(place) = self.given_up.entry((sample.created, sample.sequence)) else { return };
+            place.insert(cause);
+            if self.given_up.len() > REMEMBERED {
+                self.given_up.pop_first();
+            }
+        }
+        self.dropped.count(cause);
     }
 
     /// Something of this medium arrived that was of no use.
@@ -120,6 +133,9 @@ impl MediumMetrics {
         focus.saw(now, sample.created, stream, now.saturating_since(since), allowed);
         if !self.watch.counts(sample.created) {
             return None;
+        }
+        if let Some(cause) = self.given_up.remove(&(sample.created, sample.sequence)) {
+            self.dropped.undo(cause);
         }
         self.delivered += 1;
         self.bytes += sample.size;
@@ -223,6 +239,26 @@ mod tests {
             let outage = first..first + 50;
             assert_eq!(worst(|made| outage.contains(&made), |_| false), (first + 50, 50 + WAY_MS), "{first}");
         }
+    }
+
+    #[test]
+    fn what_arrives_after_its_transport_gave_it_up_is_delivered_and_not_dropped() {
+        let watch = Watch::all_of(Duration::from_secs(2));
+        let (mut metrics, mut focus) = (MediumMetrics::new(Medium::Haptic, watch), Focus::new(watch));
+        (1..=3).for_each(|ms| metrics.made(&sample(ms)));
+        for ms in [1, 2, 2] {
+            metrics.dropped(&sample(ms), DropCause::Abandoned);
+        }
+        metrics.delivered(at(10), &sample(1), (0, 0), &mut focus);
+        // Two that were not taken have one time, and no number.
+        for _ in 0..2 {
+            let not_taken = Sample { sequence: 0, ..sample(4) };
+            metrics.made(&not_taken);
+            metrics.dropped(&not_taken, DropCause::Stopped);
+        }
+        let result = metrics.to_result(Direction::Forward);
+        assert_eq!((result.made, result.delivered, result.lost, result.lost_in_network), (5, 1, 4, 1));
+        assert_eq!(result.dropped, [("abandoned".to_owned(), 1), ("stopped".to_owned(), 2)].into());
     }
 
     #[test]

@@ -16,7 +16,7 @@ use super::judge;
 use super::teleop::Way;
 use crate::metrics::{Metrics, Summary, Watch, percent};
 use crate::scenario::{Direction, Scenario, TcpSpec, Traffic};
-use taut_report::result::{Conservation, FlowOwner, FlowPart, FlowResult, Input, RunResult};
+use taut_report::result::{Conservation, FlowOwner, FlowPart, FlowResult, Input, RunResult, Verdict};
 
 /// One flow of a scenario's cross traffic.
 pub struct CrossFlow {
@@ -332,8 +332,9 @@ impl CrossBooks {
         let names: Vec<String> = infos.iter().map(|info| info.name.clone()).collect();
         result.series.extend(self.metrics.series(&[], &names, &[]));
         let videos = self.metrics.videos();
-        result.verdict.limits.extend(judge::videos(&videos));
-        result.verdict.met = result.verdict.limits.iter().all(|limit| limit.met);
+        let mut limits = std::mem::take(&mut result.verdict.limits);
+        limits.extend(judge::videos(&videos));
+        result.verdict = Verdict::of(limits);
         result.videos.extend(videos);
         self.ways().iter().for_each(|way| way.add_to(&mut result.conservation));
     }

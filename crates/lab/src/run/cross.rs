@@ -1,6 +1,6 @@
 //! From the scenario's words to cross traffic.
 
-use taut_core::{Address, Duration, FlowId, Node, Protocol, Seed, Time};
+use taut_core::{Address, Duration, FlowId, Node, Protocol, Rng, Seed, Time};
 use taut_media::VideoTable;
 use taut_sim::traffic::{Cbr, Pattern, Poisson, Replay, Sink, Source, Video, Voice};
 use taut_sim::{Endpoint, Network, Peer, VertexId};
@@ -15,7 +15,8 @@ use super::video::{Haptics, RtpSource};
 use super::{signals, transports};
 use crate::metrics::VideoWatch;
 use crate::scenario::{
-    Cross, HapticTraffic, ReplayTraffic, RtpSender, RtpTraffic, Scenario, TcpSpec, Traffic, VideoTraffic,
+    Cross, HapticSource, HapticTraffic, ReplayTraffic, RtpSender, RtpTraffic, Scenario, TcpSpec, Traffic,
+    VideoTraffic,
 };
 use taut_report::result::{FlowOwner, FlowPart};
 
@@ -122,7 +123,7 @@ pub(super) fn ends(
         Traffic::Voice => (Box::new(Voice::g711(stream("speech"))), "voice"),
         Traffic::Video(v) => {
             let interval = Duration::from_nanos(1_000_000_000 / u64::from(v.fps));
-            (Box::new(video(v, interval)), "video")
+            (Box::new(video(v, interval, stream("first frame"))), "video")
         }
         Traffic::Haptic(h) => (Box::new(haptics(h, one, (duration, seed), inputs)?), "haptic"),
         Traffic::Replay(r) => (Box::new(replay(r, one.entry, inputs)?), "replay"),
@@ -285,8 +286,11 @@ fn add_tcp(network: &mut Network, one: &One<'_>, spec: &TcpSpec, seed: Seed, flo
 /// The first dynamic port (RFC 6335).
 const EPHEMERAL: u16 = 49_152;
 
-fn video(spec: &VideoTraffic, interval: Duration) -> Video {
-    let frames = VideoTable::vp8_25fps_400k().frames().iter().map(|frame| frame.size).collect();
+/// Cameras that began together would send their key frames at once, for the whole run.
+fn video(spec: &VideoTraffic, interval: Duration, mut rng: Rng) -> Video {
+    let mut frames: Vec<_> = VideoTable::vp8_25fps_400k().frames().iter().map(|frame| frame.size).collect();
+    let first = rng.below(frames.len() as u64) as usize;
+    frames.rotate_left(first);
     Video::new(frames, interval, spec.packet)
 }
 
@@ -296,8 +300,16 @@ fn haptics(
     (duration, seed): (Duration, Seed),
     inputs: &mut Inputs,
 ) -> Result<Haptics, RunError> {
+    /// 2⁶⁴ by the golden ratio: multiples of it are far apart, and no seed that anyone gives beside another is one away.
+    const APART: u64 = 0x9e37_79b9_7f4a_7c15;
     let key = format!("cross.{}.traffic.haptic", one.entry);
-    Ok(Haptics::new(spec, signals::load((&spec.source, spec.period), &key, duration, seed, inputs)?))
+    // Each of an entry's flows has a signal of its own, and of a recording a place to begin at.
+    let apart = u64::from(one.index).wrapping_mul(APART);
+    let seed = Seed::new(seed.get().wrapping_add(apart));
+    let signal = signals::load((&spec.source, spec.period), &key, duration, seed, inputs)?;
+    let recorded = matches!(spec.source, HapticSource::Recording(_));
+    let first = if recorded { signal.row_at(apart) } else { 0 };
+    Ok(Haptics::new(spec, signal, first))
 }
 
 fn replay(spec: &ReplayTraffic, entry: &str, inputs: &mut Inputs) -> Result<Replay, RunError> {

@@ -56,7 +56,9 @@ use crate::metrics::{Metrics, StreamKey, Watch};
 use crate::scenario::Scenario;
 use files::Files;
 use links::LinkInfo;
-use taut_report::result::{Conservation, FlowOwner, Input, LinkResult, MediumResult, RunResult, Verdict};
+use taut_report::result::{
+    Conservation, FlowOwner, FlowResult, Input, LinkResult, MediumResult, RunResult, Verdict,
+};
 use teleop::own::Watcher;
 
 /// Every packet of a run.
@@ -175,6 +177,10 @@ fn staged(
     stage.queues = simulation.link_counters().map(|counters| counters.into_iter().collect()).collect();
     let (((ledger, _), (mut metrics, files)), held) = simulation.finish();
     stage.media.iter().for_each(|media| media.tell_rest(&mut metrics));
+    if let (Some(spec), Some(session), [forward, ..]) = (&scenario.teleop, &stage.teleop, &stage.streams[..])
+    {
+        session.tell_rest(spec, forward.from, &mut metrics);
+    }
     files.map_or(Ok(()), Files::finish)?;
     let account = ledger.close(&held);
     stage.result(scenario, seed, &nodes, &metrics, &account).map(Some)
@@ -275,8 +281,6 @@ impl Stage {
         limits.extend(nothing);
         let videos = metrics.videos();
         limits.extend(judge::videos(&videos));
-        let flow =
-            |(i, info): (usize, &FlowInfo)| metrics.flow(i, info, application_bps(&info.owner, &media));
         let names: Vec<String> = self.flows.iter().map(|flow| flow.name.clone()).collect();
         let link_names: Vec<String> = self.links.iter().map(|link| link.name.clone()).collect();
         let mut series = metrics.series(nodes, &names, &link_names);
@@ -291,17 +295,30 @@ impl Stage {
             if let Some(within) = spec.stop_within {
                 limits = vec![judge::stops(&result, within)];
             }
+            let nothing = judge::no_session(result.opened_ms.is_some(), &limits);
+            limits.extend(nothing);
             teleop = Some(result.beside(teleop::critical::of_run(spec, &media)));
         }
+        let opened = self.commands.as_ref().is_none_or(commands::CommandFlow::opened);
+        limits.extend(judge::no_session(opened, &limits));
+        let efficiency = |owner: &FlowOwner| match (owner, &teleop) {
+            (FlowOwner::Session(way), Some(teleop)) => teleop.wire[*way as usize].efficiency(),
+            _ => None,
+        };
+        let flow = |(i, info): (usize, &FlowInfo)| {
+            let flow = metrics.flow(i, info, application_bps(&info.owner, &media));
+            FlowResult { efficiency: efficiency(&info.owner).or(flow.efficiency), ..flow }
+        };
+        let flows = self.flows.iter().enumerate().map(flow).collect();
         Ok(RunResult {
-            verdict: Verdict { met: limits.iter().all(|limit| limit.met), limits },
+            verdict: Verdict::of(limits),
             teleop,
-            commands: self.commands.as_ref().map(commands::CommandFlow::result),
+            commands: self.commands.as_ref().map(|commands| commands.result(scenario)),
             skews: metrics.skews(),
             worst: metrics.worst(),
             videos,
             refusals: metrics.refusals(nodes),
-            flows: self.flows.iter().enumerate().map(flow).collect(),
+            flows,
             links: self.link_results(scenario, metrics, account),
             models: judge::model(scenario, &media, metrics.cycles()).into_iter().collect(),
             conservation,

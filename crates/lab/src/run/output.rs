@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::inputs::RunError;
 
 /// A folder that files go to. They are written beside their final names and moved there by [`Output::commit`]; without
-/// it, nothing remains.
+/// it, nothing remains, but for files that end in `.partial` where a signal ends the process.
 #[derive(Debug)]
 pub struct Output {
     folder: PathBuf,

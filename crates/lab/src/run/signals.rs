@@ -22,6 +22,12 @@ impl Signal {
         &self.values[row * self.width..][..self.width]
     }
 
+    /// The row so far into the signal, in parts of 2⁶⁴.
+    pub(super) fn row_at(&self, part: u64) -> usize {
+        let rows = self.values.len().checked_div(self.width).unwrap_or(0);
+        ((u128::from(part) * rows as u128) >> 64) as usize
+    }
+
     /// The row after this one; the first follows the last.
     pub(super) fn after(&self, row: usize) -> usize {
         let next = row + 1;

@@ -62,9 +62,10 @@ pub(super) struct Haptics {
 }
 
 impl Haptics {
-    pub(super) fn new(spec: &HapticTraffic, signal: Arc<Signal>) -> Self {
+    /// Sends the signal from this row on, over and over.
+    pub(super) fn new(spec: &HapticTraffic, signal: Arc<Signal>, row: usize) -> Self {
         let (period, packet) = (spec.period, spec.packet);
-        Self { sampler: sampler(&spec.sampler), period, packet, signal, row: 0, at: Time::ZERO }
+        Self { sampler: sampler(&spec.sampler), period, packet, signal, row, at: Time::ZERO }
     }
 }
 

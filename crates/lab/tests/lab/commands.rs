@@ -454,3 +454,46 @@ fn a_path_that_does_not_exist_is_refused() {
     );
     assert!(error.unwrap_err().to_string().contains("fixed"));
 }
+
+/// Commands over one link of this chain.
+fn over_one(chain: &str, more: &str) -> RunResult {
+    let text = format!(
+        "title = \"one\"\nduration = \"20s\"\n[links.a]\nbetween = [\"a\", \"b\"]\nchain = [{chain}]\n\
+         [commands]\nfrom = \"a\"\nto = \"b\"\npaths = 1\n{more}"
+    );
+    done(more, &Scenario::parse("one", &text).unwrap_or_else(|e| panic!("{e}")))
+}
+
+#[test]
+fn the_time_until_the_first_command_is_a_gap_too() {
+    let udp = "transport = \"udp\"\nbare = true\n";
+    let gap = |chain| over_one(chain, udp).commands.unwrap().gap_ms.unwrap();
+    let late = gap(r#"{ delay = "5ms" }, { cut = { at = "0s", until = "10s" } }"#);
+    assert!((9_900.0..10_100.0).contains(&late), "{late} ms");
+    let whole = gap(r#"{ delay = "500ms" }"#);
+    assert!(whole < 100.0, "what is on its way is no gap: {whole} ms");
+}
+
+#[test]
+fn commands_whose_session_never_opened_or_gave_up_are_counted_as_if_it_had_gone_on() {
+    let quic = "transport = \"quic\"\n";
+    let never = over_one(r#"{ cut = { at = "0s" } }"#, quic);
+    let commands = never.commands.as_ref().unwrap();
+    assert_eq!((commands.in_time_percent, commands.received_percent), (Some(0.0), Some(0.0)));
+    assert!(!never.verdict.met, "{:?}", never.verdict);
+    let [udp, quic] = ["transport = \"udp\"\n", quic].map(|transport| {
+        let run = over_one(r#"{ delay = "5ms" }, { cut = { at = "4s" } }"#, transport);
+        assert!(run.verdict.met);
+        run.commands.unwrap()
+    });
+    assert!(udp.sent.abs_diff(quic.sent) <= 5, "{} and {}", udp.sent, quic.sent);
+    assert!(quic.sent * 100 > commands.sent * 99, "{} of {}", quic.sent, commands.sent);
+}
+
+#[test]
+fn more_commands_than_can_be_kept_are_refused() {
+    let text = "title = \"t\"\nduration = \"30min\"\n[links.a]\nbetween = [\"a\", \"b\"]\nchain = [{ delay = \"1ms\" }]\n\
+                [commands]\nfrom = \"a\"\nto = \"b\"\npaths = 1\nperiod = \"100us\"\n";
+    let error = Scenario::parse("t", text).unwrap_err().to_string();
+    assert!(error.contains("commands.period") && error.contains("18000000 commands"), "{error}");
+}

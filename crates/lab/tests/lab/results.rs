@@ -1,7 +1,8 @@
 //! What a result says, and what it leaves out because nothing was measured.
 
 use serde_json::Value;
-use taut_lab::scenario::Direction;
+use taut_lab::scenario::{Direction, Scenario};
+use taut_report::measures::of_campaign;
 use taut_report::result::{FlowOwner, FlowPart, FlowResult, RunResult};
 use taut_report::{run_html, run_text};
 
@@ -80,7 +81,7 @@ to = "a"
 traffic = "voice"
 "#;
     let text = short(WIRE, "", "haptic = {}").to_toml() + cross;
-    let result = done("owners", &taut_lab::scenario::Scenario::parse("owners.toml", &text).unwrap());
+    let result = done("owners", &Scenario::parse("owners.toml", &text).unwrap());
     let owners: Vec<(&str, &FlowOwner, bool)> = result
         .flows
         .iter()
@@ -120,7 +121,7 @@ fn transports_tell_what_they_counted() {
     assert!(counted["segments_sent"] > 100, "{counted:?}");
     let bulk = "\n[cross.bulk]\nfrom = \"a\"\nto = \"b\"\ntraffic = { tcp = {} }\n";
     let text = short(lossy, "", "haptic = {}").to_toml() + bulk;
-    let beside = done("bulk", &taut_lab::scenario::Scenario::parse("bulk.toml", &text).unwrap());
+    let beside = done("bulk", &Scenario::parse("bulk.toml", &text).unwrap());
     let (data, acks) = (flow(&beside, "bulk"), flow(&beside, "bulk acks"));
     assert!(data.counters["retransmitted"] > 0 && data.counters["segments_sent"] <= data.sent, "{data:?}");
     // All but the SYN's answer.
@@ -168,4 +169,138 @@ fn frames_that_are_superseded_with_samples_count_once_each_and_as_superseded() {
         assert!(medium.lost > 0, "{stream}");
         assert_eq!((medium.dropped["superseded"], medium.lost_in_network), (medium.lost, 0), "{stream}");
     }
+}
+
+/// A session of states over this transport, on a link of this chain.
+fn states(transport: &str, seconds: u64, chain: &str, more: &str) -> RunResult {
+    let text = format!(
+        "title = \"states\"\nduration = \"{seconds}s\"\ndrain = \"1s\"\n[links.wire]\nbetween = [\"a\", \"b\"]\nchain = [{chain}]\n\
+         [teleop]\noperator = \"a\"\nrobot = \"b\"\nenvironment = \"free\"\nfeedback = 0\nadaptive = false\ntransport = {transport}\n{more}"
+    );
+    let scenario = Scenario::parse("states.toml", &text).unwrap_or_else(|e| panic!("{e}\n{text}"));
+    done(transport, &scenario)
+}
+
+/// What a campaign keeps of it.
+fn measure(run: &RunResult, name: &str) -> Option<f64> {
+    of_campaign(run, &Default::default()).into_iter().find(|one| one.name == name)?.value
+}
+
+#[test]
+fn a_session_of_states_that_never_opened_meets_no_limit_and_brought_nothing_of_what_was_to_be_made() {
+    for transport in ["\"udp\"", "\"quic\""] {
+        let result = states(transport, 6, r#"{ cut = { at = "0s" } }"#, "");
+        let teleop = result.teleop.as_ref().unwrap();
+        assert_eq!((teleop.opened_ms, teleop.made, teleop.delivered_percent), (None, 6_000, Some(0.0)));
+        let haptic = medium(&result, "forward haptic");
+        assert_eq!((haptic.made, haptic.lost, haptic.loss_percent), (6_000, 6_000, Some(100.0)));
+        assert!(
+            !result.verdict.met && !result.verdict.limits.is_empty(),
+            "{transport}: {:?}",
+            result.verdict
+        );
+        assert_eq!(measure(&result, "session arrived"), Some(0.0), "in a campaign's mean, too");
+    }
+}
+
+#[test]
+fn a_session_that_gives_up_is_held_against_as_many_states_as_one_that_does_not() {
+    let made = |transport, more: &str| {
+        let result = states(transport, 26, r#"{ delay = "5ms" }, { cut = { at = "8s" } }"#, more);
+        let teleop = result.teleop.unwrap();
+        let abandoned = teleop.streams.iter().filter_map(|stream| stream.dropped.get("abandoned"));
+        (abandoned.sum::<u64>(), teleop.made, teleop.delivered_percent.unwrap())
+    };
+    let (kept, udp, arrived) = made("\"udp\"", "messages = 24000\n");
+    let (given_up, quic, over_quic) = made("\"quic\"", "messages = 24000\n");
+    assert!(
+        kept == 0 && given_up > 5_000,
+        "QUIC closes what has been silent for long: {kept} and {given_up}"
+    );
+    assert_eq!((udp, quic), (24_000, 24_000));
+    assert!((arrived - over_quic).abs() < 1.0, "{arrived} % and {over_quic} % arrived");
+    // To the scenario's end: from where each opened.
+    let (_, until_the_end, _) = made("\"quic\"", "");
+    assert!((25_900..=26_000).contains(&until_the_end), "{until_the_end}");
+}
+
+#[test]
+fn rates_of_a_session_are_of_the_time_in_which_states_were_made() {
+    let result = states("\"udp\"", 5, r#"{ delay = "8ms" }"#, "messages = 3000\n");
+    let teleop = result.teleop.as_ref().unwrap();
+    let there = teleop.wire[0];
+    let frame = there.payload as f64 / teleop.arrived as f64;
+    let payload = measure(&result, "session payload there").unwrap();
+    assert!(
+        (payload / (frame * 8.0 * 1_000.0 / 1e6) - 1.0).abs() < 1e-3,
+        "{payload} Mbit/s of {frame} bytes"
+    );
+    let wire = measure(&result, "session wire there").unwrap();
+    // Of the whole run, its beginning and its end included, it is about the same.
+    let whole = there.efficiency_percent.unwrap();
+    assert!((payload / wire * 100.0 - whole).abs() < 3.0, "{payload} of {wire} Mbit/s, {whole} % in all");
+    assert_eq!(flow(&result, "session forward").efficiency, there.efficiency());
+    // A result of before has no such rates: they are what they were then, of the whole duration.
+    let mut json: Value = serde_json::from_slice(&result.to_json().unwrap()).unwrap();
+    for way in json["teleop"]["wire"].as_array_mut().unwrap() {
+        for rate in ["sent_bps", "payload_bps"] {
+            way.as_object_mut().unwrap().remove(rate).expect("it is told");
+        }
+    }
+    let old = RunResult::from_json(&serde_json::to_vec(&json).unwrap()).unwrap();
+    let told = measure(&old, "session payload there").unwrap();
+    assert!((told - there.payload as f64 * 8.0 / 5e6).abs() < 1e-9, "{told}");
+}
+
+#[test]
+fn what_is_repeated_when_no_more_states_are_made_is_in_no_rate() {
+    let narrow = r#"{ server = { rate = "400kbit", queue = { packets = 50 } } }, { delay = "20ms" }"#;
+    let result = states(
+        "\"tcp\"",
+        4,
+        narrow,
+        "reliable = true\nwindow = false\nmax_age = \"60min\"\nwatchdog = \"60s\"\n",
+    );
+    let teleop = result.teleop.as_ref().unwrap();
+    let wire = measure(&result, "session wire there").unwrap();
+    let whole = teleop.wire[0].bytes as f64 * 8.0 / 4e6;
+    assert!(wire < 0.99 * whole, "{wire} Mbit/s, and {whole} with what was sent after the last state");
+}
+
+#[test]
+fn efficiency_of_a_session_counts_messages_of_channels() {
+    let channel = "[[teleop.channels]]\nchannel = { name = \"camera\", kind = \"video\" }\nmakes = { rate = 25, sizes = { constant = \"1000B\" } }\n";
+    let alone = states("\"udp\"", 3, r#"{ delay = "8ms" }"#, "");
+    let beside = states("\"udp\"", 3, r#"{ delay = "8ms" }"#, channel);
+    let efficiency = |run: &RunResult| flow(run, "session backward").efficiency.unwrap();
+    assert!(efficiency(&alone) < 0.1, "nothing but acknowledgements comes back: {}", efficiency(&alone));
+    assert!(efficiency(&beside) > 0.15, "{}", efficiency(&beside));
+    let teleop = beside.teleop.as_ref().unwrap();
+    let megabits = measure(&beside, "session channel camera backward: rate").unwrap();
+    assert!((megabits - 0.2).abs() < 0.02, "25 messages of 1000 bytes a second are {megabits} Mbit/s");
+    assert!(teleop.wire[1].payload_bps.unwrap() >= megabits * 1e6 - 1.0);
+}
+
+#[test]
+fn flows_of_one_entry_send_signals_and_pictures_of_their_own() {
+    let leader = r#"{ haptic = { packet = "75B", source = { simulated = { device = "leader" } }, sampler = { deadband = { k = 0.05 } } } }"#;
+    let contacts = r#"{ haptic = { packet = "75B", source = { contacts = { share = "20%", length = "50ms" } }, sampler = "deadband" } }"#;
+    let run = |traffic: &str, count: u32| {
+        let cross =
+            format!("\n[cross.many]\nfrom = \"a\"\nto = \"b\"\ncount = {count}\ntraffic = {traffic}\n");
+        let text = short(WIRE, "", "haptic = {}").to_toml().replace("duration = \"1s\"", "duration = \"3s\"")
+            + &cross;
+        done(traffic, &Scenario::parse("many.toml", &text).unwrap_or_else(|e| panic!("{e}")))
+    };
+    for traffic in [leader, contacts, "{ video = {} }"] {
+        let result = run(traffic, 4);
+        let sent = (1..=4).map(|n| flow(&result, &format!("many/{n}")).sent);
+        let sent: std::collections::BTreeSet<u64> = sent.collect();
+        // Two of four may send as many by chance.
+        assert!(sent.len() >= 3, "{traffic}: {sent:?}");
+    }
+    // The first has the signal that it has alone.
+    let (alone, first) = (run(leader, 1), run(leader, 4));
+    let [alone, first] = [flow(&alone, "many").sent, flow(&first, "many/1").sent];
+    assert!(alone.abs_diff(first) <= 2, "{alone} and {first}");
 }

@@ -15,7 +15,7 @@ pub struct CommandsResult {
     pub transport: String,
     /// The age at which a command is worse than none, in milliseconds.
     pub deadline_ms: f64,
-    /// Commands made after the warm-up.
+    /// Commands made after the warm-up, and those that were still to be made where their session was given up or never opened.
     pub sent: u64,
     /// Of these, arrived: given to the application, or refused by the session as late.
     pub received: u64,
@@ -25,7 +25,7 @@ pub struct CommandsResult {
     pub late: u64,
     /// Given to the application once more than once.
     pub delivered_again: u64,
-    /// In the whole run, not taken by the session, or with `bare` by the transport.
+    /// In the whole run, not taken by the session, because there was none for example, or with `bare` by the transport.
     pub refused: u64,
     /// in_time / sent, per cent; absent when none was sent.
     pub in_time_percent: Option<f64>,
@@ -39,8 +39,8 @@ pub struct CommandsResult {
     pub received_percent: Option<f64>,
     /// From making to the first delivery, in milliseconds; absent when none arrived.
     pub latency_ms: Option<Distribution>,
-    /// The longest time without a command: between the first deliveries of two, or from the last one to when the last command
-    /// was made, in milliseconds; absent when none arrived.
+    /// The longest time without a command: from the end of the warm-up until the first that arrived was made, between the first deliveries of two, or from the
+    /// last one to when the last command was made, in milliseconds; absent when none arrived.
     pub gap_ms: Option<f64>,
     /// In the whole run, copies sent of a message: the first one, those on other paths and those sent again. Absent where
     /// the transport does not count messages.

@@ -405,6 +405,7 @@ mod tests {
                 dropped: BTreeMap::new(),
                 lost: 1,
                 bytes: 300,
+                delivered_bps: None,
                 age_ms: Some(distribution(*age)),
             };
             SessionSummary { channels: channels.iter().map(channel).collect(), ..summary(&[]) }

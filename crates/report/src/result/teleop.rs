@@ -38,11 +38,11 @@ pub struct TeleopResult {
     pub moved_ms: Option<f64>,
     /// When the session ended by itself, in virtual seconds; absent when it did not.
     pub closed_s: Option<f64>,
-    /// States that the device made.
+    /// States that the device made, and those that it would have made until the scenario's end where the session was given up or never opened.
     pub made: u64,
     /// Of these, that arrived at the robot.
     pub arrived: u64,
-    /// arrived / made, per cent; absent when none was made.
+    /// arrived / made, per cent; absent when none was to be made.
     pub delivered_percent: Option<f64>,
     /// The states by stream; those with any.
     pub streams: Vec<StreamResult>,
@@ -121,6 +121,9 @@ pub struct ChannelResult {
     pub lost: u64,
     /// Bytes of those that were delivered.
     pub bytes: u64,
+    /// Of those that were made after the warm-up, bits delivered per second in which states were made. Absent in older results, and where no states were made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delivered_bps: Option<f64>,
     /// How old they were then, in milliseconds.
     pub age_ms: Option<Distribution>,
 }
@@ -136,6 +139,21 @@ pub struct WireResult {
     pub payload: u64,
     /// payload / bytes, per cent; absent when nothing was sent.
     pub efficiency_percent: Option<f64>,
+    /// Bits sent per second in which states were made, after the warm-up; over real sockets, all that were sent before the scenario's end by these seconds. What
+    /// is repeated after the last state is left out. Absent in older results, and where no states were made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sent_bps: Option<f64>,
+    /// The same of the payload that was made then and arrived, whenever it arrived.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub payload_bps: Option<f64>,
+}
+
+impl WireResult {
+    /// Application bytes delivered of wire bytes sent, while states were made.
+    pub fn efficiency(&self) -> Option<f64> {
+        let sent = self.sent_bps.filter(|bps| *bps > 0.0)?;
+        Some(self.payload_bps? / sent)
+    }
 }
 
 /// One press of the emergency stop.

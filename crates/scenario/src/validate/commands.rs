@@ -7,8 +7,11 @@ use taut_core::{Bytes, Duration};
 use super::{BETWEEN, Checked, MOST_PATHS, check_transport, fault, vertex, within};
 use crate::schema::*;
 
+/// Commands of a run, each of which takes some 50 bytes of memory.
+const MOST_COMMANDS: u64 = 10_000_000;
+
 /// Whether it names two vertices, and every setting is in its range.
-pub(super) fn check(commands: &Commands, vertices: &BTreeSet<String>) -> Checked {
+pub(super) fn check(commands: &Commands, duration: Duration, vertices: &BTreeSet<String>) -> Checked {
     vertex("commands.from", &commands.from, vertices)?;
     vertex("commands.to", &commands.to, vertices)?;
     if commands.from == commands.to {
@@ -23,6 +26,14 @@ pub(super) fn check(commands: &Commands, vertices: &BTreeSet<String>) -> Checked
         Duration::from_secs(60),
     )?;
     within("commands.paths".into(), commands.paths, 1, MOST_PATHS)?;
+    let count = duration / commands.period;
+    if count > MOST_COMMANDS {
+        let most = format!("what became of each is kept, and {MOST_COMMANDS} are kept at most");
+        return fault(
+            "commands.period",
+            format!("makes {count} commands in {duration}; {most}: shorten the run"),
+        );
+    }
     check_transport("commands.transport", &commands.transport, commands.paths)
 }
 

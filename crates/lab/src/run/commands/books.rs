@@ -21,6 +21,8 @@ pub(super) struct Books(Rc<RefCell<Counts>>);
 struct Counts {
     deadline: Duration,
     warmup: Duration,
+    /// Of its commands, where there is one: is it open, and was it ever?
+    session: [bool; 2],
     /// By number: when it was made, and whether it is counted, and has arrived.
     commands: Vec<(Time, State)>,
     /// Their numbers, by those that the session gave them.
@@ -64,6 +66,7 @@ impl Books {
         Self(Rc::new(RefCell::new(Counts {
             deadline: commands.deadline,
             warmup: scenario.warmup,
+            session: [commands.bare; 2],
             commands: Vec::new(),
             taken: BTreeMap::new(),
             in_time: 0,
@@ -99,6 +102,8 @@ impl Books {
     pub(super) fn write(&self, now: Time, note: Note) {
         let number = |sequence| self.0.borrow().taken.get(&sequence).copied();
         match note {
+            Note::Opened => self.0.borrow_mut().session = [true, true],
+            Note::Closed => self.0.borrow_mut().session[0] = false,
             Note::Made(Some(sequence)) => {
                 let number = self.made(now);
                 self.0.borrow_mut().taken.insert(sequence, number);
@@ -117,13 +122,38 @@ impl Books {
         }
     }
 
+    /// Was there ever what they could be sent over?
+    pub(super) fn opened(&self) -> bool {
+        self.0.borrow().session[1]
+    }
+
+    /// The run is over. Commands that were still to be made count as made, and as refused, where their session was given up or never opened: what
+    /// gave up is held against as many as what went on.
+    pub(super) fn close(&self, commands: &Commands, scenario: &Scenario) {
+        let books = self.0.borrow();
+        let last = books.commands.last().map(|(last, _)| *last);
+        if books.session[0] {
+            return;
+        }
+        drop(books);
+        let mut next = last.map_or(Time::ZERO, |last| last + commands.period);
+        while next < Time::ZERO + scenario.duration {
+            self.made(next);
+            self.refused();
+            next += commands.period;
+        }
+    }
+
     /// A command arrived; does the application have it? What was refused as late counts as late.
     pub(super) fn delivered(&self, now: Time, number: u64, used: bool) {
         let books = &mut *self.0.borrow_mut();
         match books.commands.get_mut(number as usize) {
             Some((created, state @ State::UnderWay)) => {
                 let took = now.saturating_since(*created);
-                let since = books.arrived.map_or(Duration::ZERO, |last| now.saturating_since(last));
+                // Before the first, whoever waits has waited since the warm-up.
+                let warm = Time::ZERO + books.warmup;
+                let since =
+                    books.arrived.map_or(created.saturating_since(warm), |last| now.saturating_since(last));
                 (books.gap, books.arrived) = (books.gap.max(since), Some(now));
                 books.latency.record(took);
                 let in_time = used && took <= books.deadline;

@@ -40,8 +40,14 @@ pub(super) fn slot(scenario: &Scenario) -> Option<Duration> {
 }
 
 impl CommandFlow {
+    /// Was there ever what they could be sent over?
+    pub(super) fn opened(&self) -> bool {
+        self.books.opened()
+    }
+
     /// What was in time; after the network is gone.
-    pub(super) fn result(&self) -> CommandsResult {
+    pub(super) fn result(&self, scenario: &Scenario) -> CommandsResult {
+        scenario.commands.iter().for_each(|commands| self.books.close(commands, scenario));
         self.books.result(&self.transport, self.clairvoyant.as_ref())
     }
 }

@@ -9,6 +9,7 @@ use taut_session::{ChannelEvent, OperatorEvent, RobotEvent};
 
 use super::books::Books;
 use super::{direction, name};
+use crate::run::judge;
 use crate::run::teleop::{Way, conservation, flow};
 use crate::run::turns::Turns;
 use crate::scenario::{Commands, Scenario};
@@ -19,6 +20,10 @@ use taut_transport::stack::Side;
 /// One thing that an end did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Note {
+    /// There is a session.
+    Opened,
+    /// There is none any more.
+    Closed,
     /// A command was made; its number in the channel, unless the session would not take it.
     Made(Option<u64>),
     /// One arrived, by that number. What is too late is not used.
@@ -30,6 +35,8 @@ pub(super) enum Note {
 /// What is worth a note.
 pub(super) fn note(event: Observed<'_>) -> Option<Note> {
     Some(match event {
+        Observed::Operator(OperatorEvent::Connected { .. }) => Note::Opened,
+        Observed::Operator(OperatorEvent::Closed) => Note::Closed,
         Observed::Message { taken, .. } => Note::Made(taken.ok()),
         Observed::Operator(OperatorEvent::Channel(ChannelEvent::Dropped { cause, .. })) => {
             Note::Dropped(*cause)
@@ -92,10 +99,11 @@ pub fn account_commands(
             Note::Dropped(cause) => {
                 *dropped.entry(format!("sender_dropped_{}", cause.name())).or_default() += 1
             }
-            Note::Came { .. } => {}
+            Note::Opened | Note::Closed | Note::Came { .. } => {}
         }
         books.write(Time::ZERO + at.saturating_since(run.began), note);
     }
+    books.close(commands, scenario);
     books.copies(run.copies, run.choices);
     let mut result = books.result(commands.transport.name(), None);
     let path = |way: &Way| PathResult { packets: way.entered, bytes: way.entered_bytes };
@@ -106,7 +114,7 @@ pub fn account_commands(
     both[0].counters.extend(dropped);
     RunResult {
         ran: Ran::Real,
-        verdict: Verdict { met: true, limits: Vec::new() },
+        verdict: Verdict::of(judge::no_session(books.opened(), &[]).into_iter().collect()),
         flows: flows(scenario, &both),
         conservation: conservation(&both, Vec::new()),
         commands: Some(result),

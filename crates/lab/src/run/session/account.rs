@@ -79,7 +79,7 @@ pub fn account_media(
     });
     RunResult {
         ran: Ran::Real,
-        verdict: Verdict { met: limits.iter().all(|limit| limit.met), limits },
+        verdict: Verdict::of(limits),
         flows: flows.collect(),
         conservation: conservation(&network, Vec::new()),
         refusals: metrics.refusals(&NODES.map(str::to_owned)),

@@ -163,16 +163,23 @@ impl Open {
         };
         let sends = (direction == Direction::Forward) == (side == Side::Opens);
         let event = match sends {
-            true => self.take(channel, sequence).map(|sample| NodeEvent::Dropped(sample, cause)),
+            // It stays: what its transport gave up may have been heard all the same.
+            true => self.open(channel, sequence).map(|(made, at)| NodeEvent::Dropped(made[at], cause)),
             false => Some(NodeEvent::Refused(Some(medium), cause)),
         };
         [event, None]
     }
 
     fn take(&mut self, channel: ChannelId, sequence: u64) -> Option<Sample> {
+        let (made, at) = self.open(channel, sequence)?;
+        made.remove(at)
+    }
+
+    /// Where it is among those of its channel.
+    fn open(&mut self, channel: ChannelId, sequence: u64) -> Option<(&mut VecDeque<Sample>, usize)> {
         let made = self.made.get_mut(usize::from(channel.0))?;
         let at = made.binary_search_by_key(&sequence, |sample| sample.sequence).ok()?;
-        made.remove(at)
+        Some((made, at))
     }
 
     fn medium(&self, channel: ChannelId) -> Option<Medium> {
@@ -199,5 +206,41 @@ impl SessionObserver for Onlooker {
     }
     fn reads_messages(&self) -> bool {
         false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::Scenario;
+
+    const SCENARIO: &str = r#"title = "t"
+duration = "1s"
+[links.wire]
+between = ["a", "b"]
+chain = [{ delay = "1ms" }]
+[session]
+operator = "a"
+robot = "b"
+[session.forward]
+haptic = {}
+"#;
+
+    #[test]
+    fn what_its_transport_gave_up_and_comes_all_the_same_is_delivered_once() {
+        let scenario = Scenario::parse("t.toml", SCENARIO).unwrap();
+        let (books, channel) = (Books::new(scenario.session.as_ref().unwrap()), ChannelId(0));
+        let write = |side, note| {
+            let [event, _] = books.write(side, Time::ZERO, note);
+            event
+        };
+        let given_up = || write(Side::Opens, Note::Dropped(channel, 1, DropCause::Abandoned));
+        let comes = || write(Side::Waits, Note::Came(channel, 1));
+        write(Side::Opens, Note::Opened);
+        write(Side::Opens, Note::Made(channel, 24, Ok(1)));
+        assert!(matches!(given_up(), Some(NodeEvent::Dropped(_, DropCause::Abandoned))));
+        assert!(matches!(comes(), Some(NodeEvent::Delivered(sample)) if sample.sequence == 1));
+        assert!(matches!(comes(), Some(NodeEvent::Refused(_, DropCause::Duplicate))));
+        assert!(given_up().is_none(), "it has arrived");
     }
 }

@@ -16,7 +16,7 @@ use crate::metrics::{Metrics, StreamKey, Watch, percent};
 use crate::run::judge;
 use crate::scenario::{Direction, Scenario};
 use taut_report::result::{
-    Conservation, FlowOwner, FlowResult, Input, Ran, RunResult, TeleopResult, Verdict, WireResult,
+    Conservation, FlowOwner, FlowResult, Input, Ran, RunResult, TeleopResult, Verdict,
 };
 use taut_transport::stack::Side;
 
@@ -65,9 +65,9 @@ impl Way {
             *self.dropped.entry(cause.clone()).or_default() += count;
         }
         for (name, count) in &way.counters {
-            // How late the latest of the paths was.
             let known = self.counters.entry(name.clone()).or_default();
-            *known = (*known).max(*count);
+            // Of times, how late the latest of the paths was; what was counted adds up.
+            *known = if name.ends_with("_us") { (*known).max(*count) } else { *known + count };
         }
     }
 
@@ -161,8 +161,10 @@ pub fn account(
     }
     let mut record = record.borrow_mut();
     for (direction, way) in WAYS.into_iter().zip(network) {
-        record.carried(direction, way.entered, way.entered_bytes);
+        let counted = way.counted.map_or(way.entered_bytes, |[entered, _]| entered);
+        record.carried(direction, [way.entered, way.entered_bytes], counted);
     }
+    super::tell_rest(&mut record, teleop, OPERATOR, &mut metrics);
     record.checker.close();
     let violations = record.checker.violations();
     let spec = teleop;
@@ -173,9 +175,11 @@ pub fn account(
     let teleop = teleop.beside(critical::of_run(spec, &media));
     let mut limits = judge::limits(scenario.limits, &media);
     limits.extend(judge::touch(&teleop));
+    let nothing = judge::no_session(teleop.opened_ms.is_some(), &limits);
+    limits.extend(nothing);
     RunResult {
         ran: Ran::Real,
-        verdict: Verdict { met: limits.iter().all(|limit| limit.met), limits },
+        verdict: Verdict::of(limits),
         flows: flows(scenario, &teleop, network),
         conservation: conservation(network, violations),
         refusals: metrics.refusals(&NODES.map(str::to_owned)),
@@ -191,8 +195,7 @@ const WAYS: [Direction; 2] = [Direction::Forward, Direction::Backward];
 
 fn flows(scenario: &Scenario, teleop: &TeleopResult, network: &[Way; 2]) -> Vec<FlowResult> {
     let each = WAYS.into_iter().zip(network).zip(&teleop.wire);
-    let efficiency = |wire: &WireResult| wire.efficiency_percent.map(|percent| percent / 100.0);
-    each.map(|((direction, way), wire)| flow(scenario, direction, way, efficiency(wire))).collect()
+    each.map(|((direction, way), wire)| flow(scenario, direction, way, wire.efficiency())).collect()
 }
 
 /// What one direction of a session carried.
@@ -274,6 +277,17 @@ messages = 3
     }
 
     #[test]
+    fn what_paths_counted_adds_up_and_the_latest_of_them_says_how_late_they_were() {
+        let path = |late, overrun| {
+            let counters = [("emulator_late_max_us", late), ("emulator_overrun", overrun)]
+                .map(|(name, n)| (name.to_owned(), n));
+            [Way { counters: counters.into(), ..Way::default() }, Way::default()]
+        };
+        let [there, _] = Way::of_all(&[path(70, 3), path(90, 2)]);
+        assert_eq!((there.counters["emulator_late_max_us"], there.counters["emulator_overrun"]), (90, 5));
+    }
+
+    #[test]
     fn what_both_ends_noted_becomes_the_result_of_a_run() {
         let scenario = Scenario::parse("notes.toml", SCENARIO).unwrap();
         let way = Way { entered: 4, entered_bytes: 400, left: 3, ..Way::default() };
@@ -286,5 +300,6 @@ messages = 3
         assert!((delay.min - 1.0).abs() < 0.002 && (delay.max - 2.0).abs() < 0.002, "{delay:?}");
         assert_eq!((teleop.wire[0].bytes, teleop.wire[0].payload), (400, 80));
         assert_eq!((run.conservation.holds, run.conservation.held), (true, 2));
+        assert_eq!(run.flows[0].efficiency, teleop.wire[0].efficiency());
     }
 }

@@ -8,14 +8,14 @@ use taut_session::{ClockEstimate, Codec, OperatorEvent, Priority, RobotEvent, St
 
 use super::channels::Happened;
 use super::notes::Note;
-use super::record::{Shared, Transit};
+use super::record::{NORMAL, Shared, Transit};
 use super::wire::Seen;
 use crate::lever;
 use crate::scenario::{Direction, Teleop};
 use taut_transport::stack::Side;
 
 /// A sample of motion or force.
-fn sample(sequence: u64, created: Time, bytes: usize) -> Sample {
+pub(super) fn sample(sequence: u64, created: Time, bytes: usize) -> Sample {
     Sample { medium: Medium::Haptic, sequence, created, size: Bytes::new(bytes as u64) }
 }
 
@@ -89,9 +89,10 @@ impl Book {
                 if record.finished && matches!(happened, Happened::Made(_)) {
                     return;
                 }
-                let bytes = record.channels.write(now, channel, happened);
                 let way = if self.side == Side::Opens { Direction::Backward } else { Direction::Forward };
-                record.brought(way, bytes);
+                if let Some((bytes, made)) = record.channels.write(now, channel, happened) {
+                    record.brought(way, bytes, made);
+                }
             }
             Note::Robot(event, clock) => self.hear_robot(moment, &event, clock),
         }
@@ -99,8 +100,9 @@ impl Book {
 
     /// The device made a state.
     fn made(&mut self, now: Time, state: &State, taken: Result<u64, StateError>) {
-        let stream = if state.priority == Priority::High { 1 } else { 2 };
+        let stream = if state.priority == Priority::High { 1 } else { NORMAL };
         let mut record = self.record.borrow_mut();
+        record.makes(now);
         let [position, velocity, force] = lever::at_lever(state);
         record.control.device(now, position, velocity, force);
         let sample = sample(taken.unwrap_or(0), now, 0);
@@ -148,7 +150,7 @@ impl Book {
         };
         self.events.push_back(match created {
             Some(created) => {
-                record.brought(way, bytes);
+                record.brought(way, bytes, created);
                 NodeEvent::Delivered(sample(sequence, created, bytes))
             }
             None => NodeEvent::Refused(Some(Medium::Haptic), DropCause::Duplicate),
@@ -174,9 +176,10 @@ impl Book {
             OperatorEvent::Connected { .. } => _ = record.opened.get_or_insert(now),
             OperatorEvent::Acknowledged { sequence, rtt, .. } => record.acknowledged(sequence, rtt),
             OperatorEvent::Dropped { sequence, cause } => {
-                let created = record.checker.made_at(sequence).unwrap_or(now);
-                record.checker.dropped(sequence, cause);
-                self.events.push_back(NodeEvent::Dropped(sample(sequence, created, 0), cause));
+                // What has arrived was given up for want of an acknowledgement.
+                let created = record.checker.dropped(sequence, cause);
+                let dropped = |created| NodeEvent::Dropped(sample(sequence, created, 0), cause);
+                self.events.extend(created.map(dropped));
             }
             OperatorEvent::Rate { hz } => {
                 record.allowed_hz = hz;
@@ -205,8 +208,9 @@ impl Book {
                 }
             }
             RobotEvent::FeedbackDropped { sequence, cause } => {
-                let created = self.record.borrow_mut().take_feedback(sequence).unwrap_or(now);
-                self.events.push_back(NodeEvent::Dropped(sample(sequence, created, 0), cause));
+                let created = self.record.borrow_mut().open_feedback(sequence).and_then(|made| *made);
+                let dropped = |created| NodeEvent::Dropped(sample(sequence, created, 0), cause);
+                self.events.extend(created.map(dropped));
             }
             RobotEvent::Refused(cause) => self.events.push_back(NodeEvent::Refused(None, cause)),
             RobotEvent::Closed => self.closed(now),

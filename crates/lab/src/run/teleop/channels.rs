@@ -48,6 +48,8 @@ struct ChannelBook {
     made: u64,
     delivered: u64,
     bytes: u64,
+    /// Of these, the bytes of messages that were made after the warm-up.
+    counted: u64,
     dropped: [u64; DropCause::ALL.len()],
     /// Nobody remembers them any more.
     forgotten: u64,
@@ -66,9 +68,14 @@ impl ChannelBooks {
         Self { watch, books }
     }
 
-    /// The bytes that it brought.
-    pub(super) fn write(&mut self, now: Time, channel: ChannelId, happened: Happened) -> usize {
-        let Some(book) = self.books.get_mut(usize::from(channel.0)) else { return 0 };
+    /// The bytes that it brought, and when they were made.
+    pub(super) fn write(
+        &mut self,
+        now: Time,
+        channel: ChannelId,
+        happened: Happened,
+    ) -> Option<(usize, Time)> {
+        let book = self.books.get_mut(usize::from(channel.0))?;
         match happened {
             Happened::Made(taken) => {
                 book.made += 1;
@@ -78,13 +85,14 @@ impl ChannelBooks {
                 }
             }
             Happened::Came(sequence, bytes) => {
-                let Some(made) = book.open.remove(&sequence) else { return 0 };
+                let made = book.open.remove(&sequence)?;
                 book.delivered += 1;
                 book.bytes += bytes as u64;
                 if self.watch.counts(made) {
+                    book.counted += bytes as u64;
                     book.age.record(now.saturating_since(made));
                 }
-                return bytes;
+                return Some((bytes, made));
             }
             Happened::Dropped(sequence, cause) => {
                 if book.open.remove(&sequence).is_some() {
@@ -92,10 +100,11 @@ impl ChannelBooks {
                 }
             }
         }
-        0
+        None
     }
 
-    pub(super) fn to_result(&self, teleop: &Teleop) -> Vec<ChannelResult> {
+    /// `rate`: bits per second of so many bytes while states were made.
+    pub(super) fn to_result(&self, teleop: &Teleop, rate: impl Fn(u64) -> Option<f64>) -> Vec<ChannelResult> {
         let each = teleop.channels.iter().zip(&self.books);
         each.map(|(TeleopChannel { channel, .. }, book)| {
             let way = match channel.way() {
@@ -111,6 +120,7 @@ impl ChannelBooks {
                 dropped: by_name(&book.dropped),
                 lost: book.forgotten + book.open.len() as u64,
                 bytes: book.bytes,
+                delivered_bps: rate(book.counted),
                 age_ms: book.age.result(),
             }
         })

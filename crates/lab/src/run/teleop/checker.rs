@@ -144,19 +144,22 @@ impl Checker {
         }
     }
 
-    /// The operator's end says that a state will not arrive.
-    pub(super) fn dropped(&mut self, sequence: u64, cause: DropCause) {
+    /// The operator's end says that a state will not arrive. When that was made, where nothing else is known of it.
+    pub(super) fn dropped(&mut self, sequence: u64, cause: DropCause) -> Option<Time> {
         if sequence < self.first {
-            return;
+            return None;
         }
         let Some(state) = self.state(sequence) else {
-            return self.violate(format!("state {sequence} was dropped and never made"));
+            self.violate(format!("state {sequence} was dropped and never made"));
+            return None;
         };
-        if state.fate == Fate::Open {
-            state.fate = Fate::Dropped(cause);
-            let stream = usize::from(state.stream) % STREAMS;
-            self.tallies[stream].dropped[cause as usize] += 1;
+        if state.fate != Fate::Open {
+            return None;
         }
+        state.fate = Fate::Dropped(cause);
+        let (made, stream) = (state.made, usize::from(state.stream) % STREAMS);
+        self.tallies[stream].dropped[cause as usize] += 1;
+        Some(made)
     }
 
     /// A copy of a state arrived at the robot. True for the first.

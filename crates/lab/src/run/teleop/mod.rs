@@ -23,8 +23,8 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use taut_agent::ResumePolicy;
-use taut_core::{Address, Duration, FlowId, Rng, Seed, Time};
-use taut_sim::{Network, NodeClock};
+use taut_core::{Address, Duration, FlowId, NodeEvent, Rng, Seed, Time};
+use taut_sim::{Network, NodeClock, Observer};
 use taut_transport::stack::Side;
 
 use self::books::Book;
@@ -32,7 +32,7 @@ use self::devices::Ends;
 use self::notes::Scribe;
 use self::own::{OwnQueues, SharedQueues};
 use self::page::{Clocks, Onlooker, Page};
-use self::record::{Opening, Record, Shared};
+use self::record::{Opening, Record, Shared, UNMADE};
 use self::reserves::Reserves;
 use self::wire::Life;
 pub(in crate::run) use self::wire::NO_STATE;
@@ -42,7 +42,7 @@ use super::inputs::{Inputs, RunError};
 use super::script::Script;
 use super::transports::{Carries, End, Stacks};
 use super::{cross, links, settings};
-use crate::metrics::{StreamKey, Watch};
+use crate::metrics::{Metrics, StreamKey, Watch};
 use crate::scenario::{ClockSpec, Direction, Scenario, Teleop, TransportSpec};
 use links::LinkInfo;
 use taut_report::result::{FlowOwner, Series, TeleopResult};
@@ -153,6 +153,14 @@ fn add_life(
     Ok((streams, record))
 }
 
+fn tell_rest(record: &mut Record, teleop: &Teleop, operator: Address, metrics: &mut Metrics) {
+    record.unmade(teleop, |at| {
+        let sample = books::sample(0, at, 0);
+        metrics.node_event(at, operator, &NodeEvent::Made(sample));
+        metrics.node_event(at, operator, &NodeEvent::Dropped(sample, UNMADE));
+    });
+}
+
 /// As it is written; else off by up to a quarter of an hour and up to 20 ppm, as computers' clocks are.
 fn clock(spec: Option<ClockSpec>, mut rng: Rng) -> NodeClock {
     match spec {
@@ -168,6 +176,11 @@ impl Session {
     /// What observes the queues of its own.
     pub(super) fn queues(&self) -> SharedQueues {
         self.record.borrow().queues.clone()
+    }
+
+    /// Tells what the hand at `operator` had still to make where the session was given up, or there never was one.
+    pub(super) fn tell_rest(&self, teleop: &Teleop, operator: Address, metrics: &mut Metrics) {
+        tell_rest(&mut self.record.borrow_mut(), teleop, operator, metrics);
     }
 
     /// What became of it, its course over time, and what was not as it must be.

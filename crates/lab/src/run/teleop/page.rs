@@ -88,6 +88,6 @@ impl Account for Onlooker {
             Side::Opens => Direction::Forward,
             Side::Waits => Direction::Backward,
         };
-        page.book.record.borrow_mut().sent(way, size);
+        page.book.record.borrow_mut().sent(page.run.now(), way, size);
     }
 }

@@ -57,6 +57,17 @@ pub(super) struct Transit {
     pub(super) queued: Duration,
 }
 
+/// While states were made, after the warm-up: bytes that an end sent, and of what was made then those that arrived.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counted {
+    sent: u64,
+    payload: u64,
+}
+
+/// The stream of states that are not sent.
+pub(super) const NORMAL: u8 = 2;
+/// What becomes of states where there is no session.
+pub(super) const UNMADE: DropCause = DropCause::Abandoned;
 /// Presses and stops that are told one by one.
 const MOST_TOLD: usize = 1000;
 /// Feedback whose time of making is remembered.
@@ -80,6 +91,9 @@ pub(super) struct Record {
     pub(super) resumed: u64,
     /// The device makes no more states.
     pub(super) finished: bool,
+    period: Duration,
+    /// When the device made its first state, and its last.
+    making: Option<[Time; 2]>,
     /// When the robot was last given a state, or resumed.
     fed: Time,
     emergencies: Vec<EmergencyResult>,
@@ -96,6 +110,8 @@ pub(super) struct Record {
     pub(super) allowed_hz: f64,
     /// Forward and backward.
     wire: [WireResult; 2],
+    /// The bytes among these that rates are of.
+    counted: [Counted; 2],
     pub(super) channels: ChannelBooks,
 }
 
@@ -118,6 +134,8 @@ impl Record {
             closed: None,
             resumed: 0,
             finished: false,
+            period: teleop.period,
+            making: None,
             fed: Time::ZERO,
             emergencies: Vec::new(),
             pressed: Vec::new(),
@@ -129,6 +147,7 @@ impl Record {
             clock: None,
             allowed_hz: f64::from(teleop.rate),
             wire: Default::default(),
+            counted: Default::default(),
             channels: ChannelBooks::new(teleop, watch),
         }
     }
@@ -145,22 +164,64 @@ impl Record {
         Transit { took: now.saturating_since(meta.sent), queued }
     }
 
+    /// The device made a state.
+    pub(super) fn makes(&mut self, now: Time) {
+        self.making.get_or_insert([now, now])[1] = now;
+    }
+
     /// An end sent a packet, this way.
-    pub(super) fn sent(&mut self, way: Direction, size: Bytes) {
+    pub(super) fn sent(&mut self, now: Time, way: Direction, size: Bytes) {
         let wire = &mut self.wire[way as usize];
         wire.packets += 1;
         wire.bytes += size.get();
+        if self.making.is_some() && !self.finished && self.watch.counts(now) {
+            self.counted[way as usize].sent += size.get();
+        }
     }
 
-    /// An end sent so much in all, this way.
-    pub(super) fn carried(&mut self, way: Direction, packets: u64, bytes: u64) {
+    /// An end sent so many packets and bytes in all, this way, and so many bytes of them while the run counts.
+    pub(super) fn carried(&mut self, way: Direction, [packets, bytes]: [u64; 2], counted: u64) {
         let wire = &mut self.wire[way as usize];
         (wire.packets, wire.bytes) = (packets, bytes);
+        self.counted[way as usize].sent = counted;
     }
 
-    /// So much of what is worth sending arrived, this way.
-    pub(super) fn brought(&mut self, way: Direction, bytes: usize) {
+    /// So much of what is worth sending arrived, this way; it was `made` then.
+    pub(super) fn brought(&mut self, way: Direction, bytes: usize, made: Time) {
         self.wire[way as usize].payload += bytes as u64;
+        let while_made = |[first, last]: [Time; 2]| made >= first && made < last + self.period;
+        if self.making.is_some_and(while_made) && self.watch.counts(made) {
+            self.counted[way as usize].payload += bytes as u64;
+        }
+    }
+
+    /// For how long states were made, after the warm-up, in seconds; `None` where none were.
+    fn made_for(&self) -> Option<f64> {
+        let [first, last] = self.making?;
+        let end = (last + self.period).min(Time::ZERO + self.watch.duration);
+        let made_for = end.saturating_since(first.max(Time::ZERO + self.watch.warmup));
+        Some(made_for.as_secs_f64()).filter(|seconds| *seconds > 0.0)
+    }
+
+    /// The states that the device had still to make in a session that was given up or never opened count as made, and as dropped: what
+    /// gave up is held against as many as what went on. `tell` is told when each was due.
+    pub(super) fn unmade(&mut self, teleop: &Teleop, mut tell: impl FnMut(Time)) {
+        /// Times of two clocks differ by their rounding.
+        const ROUNDING: Duration = Duration::from_micros(1);
+        let goes_on = self.opened.is_some() && self.closed.is_none();
+        if self.finished || goes_on {
+            return;
+        }
+        let next = self.making.map_or(Time::ZERO, |[_, last]| last + self.period);
+        let left = (Time::ZERO + self.watch.duration).saturating_since(next + ROUNDING);
+        let within = if left == Duration::ZERO { 0 } else { left / self.period + 1 };
+        let most = teleop.messages.map_or(u64::MAX, |messages| messages.saturating_sub(self.checker.made));
+        for n in 0..within.min(most) {
+            let at = next + self.period.saturating_mul(n);
+            self.makes(at);
+            self.checker.not_taken(NORMAL, UNMADE);
+            tell(at);
+        }
     }
 
     /// A copy of a state arrived. When it was made, for the first.
@@ -267,8 +328,13 @@ impl Record {
 
     /// When feedback was made; only once for each.
     pub(super) fn take_feedback(&mut self, sequence: u64) -> Option<Time> {
+        self.open_feedback(sequence)?.take()
+    }
+
+    /// When feedback was made that has not arrived.
+    pub(super) fn open_feedback(&mut self, sequence: u64) -> Option<&mut Option<Time>> {
         let index = usize::try_from(sequence.checked_sub(self.first_feedback)?).ok()?;
-        self.feedback.get_mut(index)?.take()
+        self.feedback.get_mut(index)
     }
 
     pub(super) fn to_result(&self, teleop: &Teleop, resumed: Option<Opening>) -> TeleopResult {
@@ -276,6 +342,14 @@ impl Record {
         let (first, again) = (self.opening(), resumed.unwrap_or_default());
         let arrived: u64 = self.checker.tallies.iter().map(|tally| tally.arrived).sum();
         let made = self.checker.made;
+        let seconds = self.made_for();
+        let rate = |bytes: u64| seconds.map(|seconds| bytes as f64 * 8.0 / seconds);
+        let wire = |way: usize| WireResult {
+            efficiency_percent: percent(self.wire[way].payload, self.wire[way].bytes),
+            sent_bps: rate(self.counted[way].sent),
+            payload_bps: rate(self.counted[way].payload),
+            ..self.wire[way]
+        };
         TeleopResult {
             transport: teleop.transport.name().to_owned(),
             own_devices: self.own_devices.clone(),
@@ -293,10 +367,8 @@ impl Record {
             streams: (0..STREAMS).filter_map(|stream| self.stream(stream)).collect(),
             rtt_ms: self.rtt.summary.to_result(),
             rtt_jitter_ms: self.rtt.jitter.to_result().map(|jitter| jitter.mean),
-            wire: self
-                .wire
-                .map(|wire| WireResult { efficiency_percent: percent(wire.payload, wire.bytes), ..wire }),
-            channels: self.channels.to_result(teleop),
+            wire: [wire(0), wire(1)],
+            channels: self.channels.to_result(teleop, rate),
             emergencies: self.emergencies.clone(),
             watchdogs: self.watchdogs.clone(),
             resumed: self.resumed,
