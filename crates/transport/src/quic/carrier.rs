@@ -136,12 +136,13 @@ impl<C: Connection> Carrier<C> {
         self.lanes.values_mut().for_each(|lane| lane.blocked = false);
         let early = stage == Stage::Early;
         let rate = self.rate(quic).unwrap_or(Bitrate::from_bps(u64::MAX));
+        self.bucket.iter_mut().for_each(|bucket| bucket.set_rate(now, rate));
         let (mut free, waits_for_copies) = match &mut self.copies {
             Some(copies) => copies.go_on(quic, open),
             None => (!quic.holds_sample(), false),
         };
         loop {
-            let ready = self.bucket.is_none_or(|bucket| bucket.ready_at(rate) <= now);
+            let ready = self.bucket.is_none_or(|bucket| bucket.ready_at() <= now);
             let sample = |priority| match early {
                 true => priority != EMERGENCY && free && ready,
                 false if priority == EMERGENCY => free || !waits_for_copies,
@@ -154,7 +155,7 @@ impl<C: Connection> Carrier<C> {
             }) {
                 let piece = if self.bucket.is_some() { PIECE } else { usize::MAX };
                 let written = lane.write(quic, piece);
-                charge(&mut self.bucket, now, rate, written);
+                charge(&mut self.bucket, now, written);
                 continue;
             }
             let lanes = &self.lanes;
@@ -164,14 +165,14 @@ impl<C: Connection> Carrier<C> {
             match message.reliability {
                 Reliability::Reliable => self.write(quic, message, events),
                 Reliability::Unreliable => {
-                    charge(&mut self.bucket, now, rate, message.data.len());
+                    charge(&mut self.bucket, now, message.data.len());
                     free = false;
                     self.send_sample(quic, message, early, open, events);
                 }
             }
         }
         let waits = !self.outgoing.is_empty() || self.lanes.values().any(|lane| !lane.rest.is_empty());
-        let ready_at = self.bucket.filter(|_| waits).map(|bucket| bucket.ready_at(rate));
+        let ready_at = self.bucket.filter(|_| waits).map(|bucket| bucket.ready_at());
         self.wake = ready_at.filter(|at| *at > now);
     }
 
@@ -346,8 +347,8 @@ fn most_urgent<S>(lanes: &mut BTreeMap<u16, Lane<S>>) -> Option<&mut Lane<S>> {
     lanes.values_mut().filter(|lane| !lane.rest.is_empty() && !lane.blocked).min_by_key(|lane| lane.priority)
 }
 
-fn charge(bucket: &mut Option<Bucket>, now: Time, rate: Bitrate, bytes: usize) {
+fn charge(bucket: &mut Option<Bucket>, now: Time, bytes: usize) {
     if let Some(bucket) = bucket {
-        bucket.take(now, rate, bytes);
+        bucket.take(now, bytes);
     }
 }

@@ -253,10 +253,18 @@ controller!(quinn_proto, pacing_rate);
 controller!(noq_proto, bandwidth_estimate, _);
 
 /// A token bucket in time: when the next message may go.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Bucket {
+    /// At which rate it fills.
+    rate: Bitrate,
     /// When the bucket will be full again.
     full_at: Time,
+}
+
+impl Default for Bucket {
+    fn default() -> Self {
+        Self { rate: Bitrate::from_bps(u64::MAX), full_at: Time::ZERO }
+    }
 }
 
 impl Bucket {
@@ -265,14 +273,23 @@ impl Bucket {
     /// What a message costs besides its own bytes: QUIC's, UDP's and IP's headers.
     const OVERHEAD: u64 = 60;
 
-    /// When a message may go at this rate.
-    pub(super) fn ready_at(&self, rate: Bitrate) -> Time {
-        self.full_at - rate.time_for(Self::BURST)
+    /// It fills at this rate from now on: what is missing is as many bytes as before, and takes as long as those do now.
+    pub(super) fn set_rate(&mut self, now: Time, rate: Bitrate) {
+        let missing =
+            u128::from(self.full_at.saturating_since(now).as_nanos()) * u128::from(self.rate.as_bps());
+        let nanos = missing / u128::from(rate.as_bps().max(1));
+        self.full_at = now + Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX));
+        self.rate = rate;
+    }
+
+    /// When a message may go.
+    pub(super) fn ready_at(&self) -> Time {
+        self.full_at - self.rate.time_for(Self::BURST)
     }
 
     /// One goes.
-    pub(super) fn take(&mut self, now: Time, rate: Bitrate, bytes: usize) {
-        let cost: Duration = rate.time_for(Bytes::new(bytes as u64 + Self::OVERHEAD));
+    pub(super) fn take(&mut self, now: Time, bytes: usize) {
+        let cost: Duration = self.rate.time_for(Bytes::new(bytes as u64 + Self::OVERHEAD));
         self.full_at = self.full_at.max(now) + cost;
     }
 }
@@ -364,23 +381,47 @@ mod tests {
         assert_eq!(state.rate, 1_500_000);
     }
 
-    #[test]
-    fn the_bucket_lets_a_burst_through_and_then_the_rate() {
-        let (mut bucket, rate) = (Bucket::default(), Bitrate::from_bps(8_000_000));
-        let mut now = Time::ZERO + Duration::from_secs(1);
+    /// Takes messages of 1000 B with their headers until none may go; how many.
+    fn drain(bucket: &mut Bucket, now: Time) -> u32 {
         let mut sent = 0;
-        while bucket.ready_at(rate) <= now {
-            bucket.take(now, rate, 940);
+        while bucket.ready_at() <= now {
+            bucket.take(now, 940);
             sent += 1;
         }
+        sent
+    }
+
+    #[test]
+    fn the_bucket_lets_a_burst_through_and_then_the_rate() {
+        let (mut bucket, mut now) = (Bucket::default(), Time::ZERO + Duration::from_secs(1));
+        bucket.set_rate(now, Bitrate::from_bps(8_000_000));
+        let sent = drain(&mut bucket, now);
         assert_eq!(sent, 17, "16 kB, and the one that empties the bucket");
         let mut waited = Duration::ZERO;
         for _ in 0..100 {
-            let next = bucket.ready_at(rate);
+            let next = bucket.ready_at();
             waited += next - now;
             now = next;
-            bucket.take(now, rate, 940);
+            bucket.take(now, 940);
         }
         assert_eq!(waited, Duration::from_millis(100));
+    }
+
+    #[test]
+    fn a_faster_rate_keeps_nobody_waiting_and_a_slower_one_gives_no_other_burst() {
+        let [slow, fast] = [1_500_000, 3_000_000].map(Bitrate::from_bps);
+        let (mut bucket, mut now) = (Bucket::default(), Time::ZERO + Duration::from_secs(1));
+        bucket.set_rate(now, slow);
+        drain(&mut bucket, now);
+        now = bucket.ready_at();
+        bucket.set_rate(now, fast);
+        assert!(bucket.ready_at() <= now, "{} to wait", bucket.ready_at() - now);
+        // What is missing comes in half the time.
+        bucket.take(now, 940);
+        assert_eq!(bucket.ready_at() - now, fast.time_for(Bytes::new(1_000)));
+        bucket.set_rate(now, slow);
+        let waits = (bucket.ready_at() - now).abs_diff(slow.time_for(Bytes::new(1_000)));
+        assert!(waits.as_nanos() < 10, "but for what is rounded: {waits}");
+        assert_eq!(drain(&mut bucket, now), 0);
     }
 }
