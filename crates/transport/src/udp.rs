@@ -73,7 +73,7 @@ impl UdpConfig {
     }
 }
 
-/// What went through a [`Udp`], in messages. `offered = sent + superseded + too_late +` what waits.
+/// What went through a [`Udp`], in messages. `offered = sent + superseded + too_late + abandoned +` what waits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UdpStats {
     /// Taken by `send`.
@@ -87,6 +87,8 @@ pub struct UdpStats {
     /// Received.
     pub received: u64,
     /// Refused because they were longer than `max_datagram`.
+    /// Dropped because what is around it has ended.
+    pub abandoned: u64,
     pub refused: u64,
 }
 
@@ -199,6 +201,12 @@ impl Transport for Udp {
     taut_core::ignores_paths!();
 
     fn uses_path(&self, path: PathId) -> bool {
+    fn abandon(&mut self) {
+        self.stats.abandoned += self.queue.len() as u64;
+        let cause = DropCause::Abandoned;
+        self.events.extend(self.queue.drain(..).map(|message| Event::Dropped { tag: message.tag, cause }));
+    }
+
         self.peer.is_at(path)
     }
 

@@ -248,6 +248,13 @@ impl Gate {
         if passes {
             // What is through has begun its gap already; it lasts from when it really goes.
             self.begin_gap(now, if self.through.is_empty() { gap } else { Duration::ZERO });
+    /// What is around it has ended.
+    pub(super) fn abandon(&mut self) {
+        let (through, waiting) = (std::mem::take(&mut self.through), std::mem::take(&mut self.waiting));
+        let all = through.into_iter().chain(waiting);
+        all.for_each(|message| self.dropped(message.tag, DropCause::Abandoned));
+    }
+
         }
         passes
     }

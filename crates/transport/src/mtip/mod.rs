@@ -437,6 +437,12 @@ impl Transport for Mtip {
             .min_by_key(|deadline| deadline.at)
     }
 
+    fn abandon(&mut self) {
+        if self.state != State::Closed {
+            self.end();
+        }
+    }
+
     fn close(&mut self, now: Time) {
         match self.state {
             State::Linking => self.end(),

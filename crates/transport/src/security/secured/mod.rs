@@ -308,6 +308,7 @@ impl<T: Transport> Secured<T> {
         if say_goodbye {
             self.post_control(Control::Close);
         }
+        self.inner.abandon();
         while let Some(event) = self.inner.poll_event() {
             if !matches!(event, Event::Connected | Event::Closed) {
                 self.events.push_back(event);
