@@ -116,10 +116,15 @@ impl QuicConfig {
     }
 
     /// After how long a silence on one of several paths it is abandoned, and another one takes over. Default 500 ms; from 20 ms to
-    /// 1 min. It is at least three probe timeouts (RFC 9000 section 10.1), and should be several keep-alive intervals.
+    /// 1 min. It is at least three probe timeouts (RFC 9000 section 10.1); a path is pinged thrice in it at least, however long [`Self::keep_alive`] is.
     pub fn path_idle_timeout(mut self, timeout: Duration) -> Self {
         self.path_idle_timeout = timeout.clamp(Duration::from_millis(20), Duration::from_secs(60));
         self
+    }
+
+    /// How often one of several paths is pinged: thrice before its silence would end it.
+    pub(super) fn path_keep_alive(&self) -> Duration {
+        self.keep_alive.min(self.path_idle_timeout / 3)
     }
 
     /// Client: how long after one of several paths was abandoned it is opened anew. Default 1 s; from 10 ms to 1 min.

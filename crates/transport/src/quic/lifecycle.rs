@@ -158,7 +158,7 @@ impl<L: Library> Conversation<L> {
         self.observed.traffic = self.connections[index].traffic;
         self.events.push_back(Event::Connected);
         if L::MULTIPATH {
-            self.paths.begin(now, path, self.config.keep_alive);
+            self.paths.begin(now, path, self.config.path_keep_alive());
             self.events.push_back(Event::PathUp(path));
         }
         self.carrier.settle_early(&mut self.connections[index].quic, &mut self.events);

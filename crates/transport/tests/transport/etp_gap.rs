@@ -65,7 +65,6 @@ fn the_gap_is_kept_to_the_nanosecond_and_the_newest_goes() {
             etp.handle_timeout(deadline.at);
             next_packet(&mut etp, deadline.at).iter().for_each(|tag| sent.push((deadline.at, *tag)));
         }
-        now = made;
         etp.send(now, sample(tag)).unwrap();
         next_packet(&mut etp, now).iter().for_each(|tag| sent.push((now, *tag)));
     }
@@ -369,8 +368,10 @@ fn settings_outside_their_range_are_refused() {
     let step = Adaptive::new().step(Duration::ZERO);
     assert_eq!(refused(EtpConfig::adaptive(step)).to_string(), "the gap's step is 0");
     let small = refused(EtpConfig::fixed(MS).max_datagram(Bytes::new(12)));
-    assert_eq!(small.to_string(), "a datagram of 12B is not between 13B and 65.507kB");
+    assert_eq!(small.to_string(), "a datagram of 12B is not between 13B and 65.479kB");
     assert_eq!(refused(EtpConfig::fixed(MS).queue(0)), ConfigError::Queue);
+    let long = MS * 1_001;
+    assert_eq!(refused(EtpConfig::fixed(MS).tolerance(long)), ConfigError::Tolerance(long));
     let interval = ConfigError::FeedbackInterval(Duration::ZERO);
     assert_eq!(refused(EtpConfig::fixed(MS).feedback_interval(Duration::ZERO)), interval);
 }

@@ -31,7 +31,7 @@ fn tune(transport: &mut TransportConfig, config: &QuicConfig) {
     transport
         .max_concurrent_multipath_paths(MAX_PATHS as u32)
         .default_path_max_idle_timeout(Some(config.path_idle_timeout.into()))
-        .default_path_keep_alive_interval(Some(config.keep_alive.into()));
+        .default_path_keep_alive_interval(Some(config.path_keep_alive().into()));
 }
 
 #[cfg(feature = "qlog")]
