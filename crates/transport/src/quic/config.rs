@@ -168,15 +168,16 @@ impl QuicConfig {
         self
     }
 
-    /// How many unreliable messages wait at most. When more do, the oldest of the least urgent is superseded.
-    /// Default 64; at least 1.
+    /// How many unreliable samples of one stream, series and priority wait at most; when more do, the oldest of them is superseded.
+    /// Of all that is unreliable, as many bytes as so many of the longest have; beyond that the oldest of the least urgent is
+    /// superseded, or what comes refused. Default 64; at least 1.
     pub fn queue(mut self, messages: usize) -> Self {
         self.queue = messages.max(1);
         self
     }
 
     /// How many bytes of reliable messages wait at most before they are given to QUIC, which keeps as much again until
-    /// it is acknowledged. Default 512 KiB; at least the longest message.
+    /// it is acknowledged; of priority 0 a tenth more. Default 512 KiB; at least the longest message.
     pub fn send_buffer(mut self, bytes: Bytes) -> Self {
         self.send_buffer = bytes;
         self

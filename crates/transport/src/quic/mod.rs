@@ -146,7 +146,6 @@ mod crypto;
 pub mod frame;
 mod library;
 mod lifecycle;
-mod outgoing;
 mod paths;
 #[cfg(feature = "qlog")]
 pub mod qlog;
