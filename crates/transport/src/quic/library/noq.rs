@@ -81,11 +81,6 @@ impl Connection for noq_proto::Connection {
         self.network_path(PathId::ZERO).ok().map(|four| four.remote())
     }
 
-    /// It opens a path instead.
-    fn moves(&mut self, _: Time) -> bool {
-        false
-    }
-
     fn multipath(&mut self) -> Option<&mut noq_proto::Connection> {
         Some(self)
     }

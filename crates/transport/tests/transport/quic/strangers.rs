@@ -147,8 +147,10 @@ proptest! {
                 0..3 => command(net.now, stream, (stream % 4) as u8, 16 + size),
                 3..6 => sample(net.now, 16 + size % 1_100),
                 _ => {
-                    let now = net.now;
-                    net.nodes[CLIENT].set_path(now, PathId((size % 16) as u8));
+                    // A handshake does not change its path (RFC 9000 section 9).
+                    if net.saw(SERVER, &Event::Connected) {
+                        net.seen_on = (size % 16) as u8;
+                    }
                     net.run_for(ms(wait));
                     continue;
                 }
