@@ -169,11 +169,15 @@ impl<L: Library> Conversation<L> {
         if !ours {
             return;
         }
+        let turn_of_the_next = reason == CloseReason::TimedOut && self.next_attempt().is_some();
         if let (State::Waiting, Role::Client(hello)) = (&self.state, &mut self.role)
             && let Some(again) = hello.ended.again(now, &reason)
         {
             (hello.next, hello.again) = (Some(again), true);
             debug!(after = %again.saturating_since(now), "handshake is repeated");
+            return self.carrier.lose_early(&mut self.events);
+        }
+        if turn_of_the_next {
             return self.carrier.lose_early(&mut self.events);
         }
         self.finish(reason);

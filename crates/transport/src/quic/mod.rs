@@ -412,7 +412,9 @@ impl<L: Library> Conversation<L> {
     }
 
     fn find_deadline(&mut self, now: Time) {
-        let paced = self.carrier.wake().map(|at| Deadline::new(at, "paced"));
+        // An attempt to connect that has ended takes nothing more.
+        let takes = (0..self.connections.len()).any(|index| self.stage(index).is_some());
+        let paced = self.carrier.wake().filter(|_| takes).map(|at| Deadline::new(at, "paced"));
         let starts = self.next_attempt().map(|at| Deadline::new(at.max(now), "connect"));
         let client = matches!(self.role, Role::Client(_));
         let open = matches!(self.state, State::Open(_));
