@@ -86,6 +86,8 @@ impl Paced {
 const EPOCH: StdDuration = StdDuration::from_millis(100);
 /// The same while the rate starts.
 const FIRST_EPOCH: StdDuration = StdDuration::from_millis(25);
+/// An epoch in which nothing was heard for so many times its least length was a pause, and tells of no rate.
+const PAUSE: u32 = 4;
 /// So many times what is lost is less than what arrives, where a path is not full yet: 2 %.
 const STARTS: u64 = 50;
 
@@ -116,22 +118,38 @@ struct Epoch {
     silent: bool,
 }
 
+impl Epoch {
+    fn new(began: Instant) -> Self {
+        Self { began, arrived: 0, lost: 0, marked: false, silent: false }
+    }
+}
+
 impl State {
     fn new(config: Paced, now: Instant, mtu: u16) -> Self {
         let rate = config.ceiling.as_bps().min(2 * config.floor.as_bps());
-        let epoch = Epoch { began: now, arrived: 0, lost: 0, marked: false, silent: false };
+        let epoch = Epoch::new(now);
         let (mtu, rtt) = (u64::from(mtu), StdDuration::ZERO);
         Self { config, mtu, rtt, rate, epoch, lossy: false, starts: true }
     }
 
+    /// How long an epoch lasts at least.
+    fn shortest(&self) -> StdDuration {
+        (if self.starts { FIRST_EPOCH } else { EPOCH }).max(self.rtt)
+    }
+
+    /// Something is heard again: an epoch that lasted through a pause begins anew.
+    fn heard(&mut self, now: Instant) {
+        if now.saturating_duration_since(self.epoch.began) > self.shortest() * PAUSE {
+            self.epoch = Epoch::new(now);
+        }
+    }
+
     fn reconsider(&mut self, now: Instant) {
         let length = now.saturating_duration_since(self.epoch.began);
-        let shortest = if self.starts { FIRST_EPOCH } else { EPOCH };
-        if length < shortest.max(self.rtt) {
+        if length < self.shortest() {
             return;
         }
-        let next = Epoch { began: now, arrived: 0, lost: 0, marked: false, silent: false };
-        let past = std::mem::replace(&mut self.epoch, next);
+        let past = std::mem::replace(&mut self.epoch, Epoch::new(now));
         let (floor, ceiling) = (self.config.floor.as_bps(), self.config.ceiling.as_bps());
         let lossy = past.lost * 4 > past.arrived;
         let got_through = past.arrived.saturating_mul(8_000_000) / (length.as_micros() as u64).max(1);
@@ -163,6 +181,7 @@ impl State {
 
 impl State {
     fn acknowledged(&mut self, now: Instant, bytes: u64, rtt: StdDuration) {
+        self.heard(now);
         self.rtt = rtt;
         self.epoch.arrived += bytes;
         self.reconsider(now);
@@ -170,6 +189,10 @@ impl State {
 
     /// A mark is said by a loss of nothing.
     fn congested(&mut self, now: Instant, persistent: bool, lost: u64) {
+        // That nothing came through is what a silence tells.
+        if !persistent {
+            self.heard(now);
+        }
         self.epoch.lost += lost;
         self.epoch.marked |= lost == 0;
         self.epoch.silent |= persistent;
@@ -370,6 +393,17 @@ mod tests {
         let now = epochs(&mut state, base, 20, 0);
         state.epoch.arrived = 125_000;
         state.congested(now + EPOCH, false, 0);
+        assert_eq!(state.rate, 8_500_000);
+    }
+
+    #[test]
+    fn a_mark_after_a_pause_counts_against_what_gets_through_then() {
+        let base = clock::instant(Time::ZERO);
+        let mut state = state(Paced::new(), base);
+        let now = epochs(&mut state, base, 20, 0) + EPOCH * 100;
+        state.congested(now, false, 0);
+        assert_eq!(state.rate, 20_000_000, "a pause tells of no rate");
+        state.acknowledged(now + EPOCH, 125_000, StdDuration::ZERO);
         assert_eq!(state.rate, 8_500_000);
     }
 
