@@ -24,6 +24,9 @@ pub trait Transport {
     /// Says goodbye: what can still be told to the peer leaves by `poll_transmit`, and [`Event::Closed`] follows. A
     /// transport without a connection has nothing to say.
     fn close(&mut self, now: Time);
+    /// Gives up what waits, without a word to the peer: [`Event::Dropped`] tells of each message, and nothing but events is asked for
+    /// afterwards. For what is around a transport and has no way to the peer any more; one that nothing is around has nothing to do.
+    fn abandon(&mut self) {}
     /// A path came into being, such as an interface that is up: may be used from now on. False when there is no use for it:
     /// it is known, there are too many, or this transport has one path and follows its peer by itself.
     fn add_path(&mut self, now: Time, path: PathId) -> bool;
@@ -225,6 +228,11 @@ macro_rules! passes_on {
             $inner.close(now);
         }
     };
+    (@abandon $self:ident, $inner:expr) => {
+        fn abandon(&mut $self) {
+            $inner.abandon();
+        }
+    };
     (@add_path $self:ident, $inner:expr) => {
         fn add_path(&mut $self, now: $crate::Time, path: $crate::PathId) -> bool {
             $inner.add_path(now, path)
@@ -274,7 +282,7 @@ macro_rules! dispatch_transport {
     ($any:ty) => {
         impl $crate::Transport for $any {
             $crate::passes_on!(self, self.whichever_mut() => send handle_input handle_timeout poll_transmit poll_event);
-            $crate::passes_on!(self, self.whichever_mut() => close add_path remove_path set_origin);
+            $crate::passes_on!(self, self.whichever_mut() => close abandon add_path remove_path set_origin);
             $crate::passes_on!(self, self.whichever() => poll_timeout uses_path round_trip send_rate delivered waiting);
         }
     };

@@ -71,12 +71,32 @@ impl MessageQueue {
     /// The next one: the oldest of the most urgent, or, when that is reliable, the oldest reliable one of its stream,
     /// for those keep their order.
     pub(crate) fn pop(&mut self) -> Option<Message> {
-        self.next().map(|index| self.remove(index))
+        self.pop_if(|_| true)
+    }
+
+    /// The next of those that may go.
+    pub(crate) fn pop_if(&mut self, may_go: impl Fn(&Message) -> bool) -> Option<Message> {
+        self.next(may_go).map(|index| self.remove(index))
     }
 
     /// The one that [`Self::pop`] would give.
     pub(crate) fn peek(&self) -> Option<&Message> {
-        self.next().map(|index| &self.messages[index])
+        self.next(|_| true).map(|index| &self.messages[index])
+    }
+
+    /// How urgent the most urgent is of those that may go: what [`Self::pop_if`] gives may be before it in its stream.
+    pub(crate) fn urgency(&self, may_go: impl Fn(&Message) -> bool) -> Option<Priority> {
+        self.messages.iter().filter(|message| may_go(message)).map(|message| message.priority).min()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.messages.is_empty()
+    }
+
+    /// Takes all out.
+    pub(crate) fn take_all(&mut self) -> VecDeque<Message> {
+        self.bytes = 0;
+        std::mem::take(&mut self.messages)
     }
 
     /// Does one as urgent as samples wait that no newer one will replace?
@@ -91,9 +111,9 @@ impl MessageQueue {
         }
     }
 
-    fn next(&self) -> Option<usize> {
-        let urgent = self.messages.iter().map(|message| message.priority).min()?;
-        let first = self.messages.iter().position(|message| message.priority == urgent)?;
+    fn next(&self, may_go: impl Fn(&Message) -> bool) -> Option<usize> {
+        let urgent = self.urgency(&may_go)?;
+        let first = self.messages.iter().position(|message| message.priority == urgent && may_go(message))?;
         let chosen = &self.messages[first];
         if chosen.reliability == Reliability::Unreliable {
             return Some(first);
@@ -117,6 +137,7 @@ fn cost(message: &Message) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
     use taut_core::{Duration, StreamId};
 
     fn message(tag: u64, priority: u8, reliability: Reliability) -> Message {
@@ -210,5 +231,51 @@ mod tests {
         waiting.drop_late(Time::ZERO + Duration::from_millis(5), |message| late.push(message.tag));
         assert_eq!(late, [1]);
         assert_eq!(waiting.peek().map(|message| message.tag), Some(2));
+    }
+
+    #[test]
+    fn of_those_that_may_go_the_most_urgent_goes_and_what_is_before_it_in_its_stream() {
+        let mut waiting = MessageQueue::new(Bytes::new(10_000), 9);
+        let on = |stream, message| Message { stream: StreamId(stream), ..message };
+        for message in
+            [on(1, command(1, 0)), on(2, command(2, 5)), on(2, command(3, 1)), on(3, command(4, 2))]
+        {
+            push(&mut waiting, message).unwrap();
+        }
+        let may_go = |message: &Message| message.stream != StreamId(1);
+        assert_eq!(waiting.urgency(may_go), Some(Priority(1)));
+        let order: Vec<u64> =
+            std::iter::from_fn(|| waiting.pop_if(may_go)).map(|message| message.tag).collect();
+        assert_eq!(order, [2, 3, 4]);
+        assert_eq!(waiting.take_all().len(), 1);
+        assert!(waiting.is_empty() && waiting.bytes == 0);
+    }
+
+    proptest! {
+        /// Every message that was taken comes out once, or is given back once.
+        #[test]
+        fn nothing_is_lost_silently(
+            offered in prop::collection::vec((0_u8..4, 0_u16..4, any::<bool>(), 0_u64..20, any::<bool>()), 0..100),
+        ) {
+            let (mut waiting, mut now) = (MessageQueue::new(Bytes::new(800), 3), Time::ZERO);
+            let (mut taken, mut out) = (Vec::new(), Vec::new());
+            for (tag, (priority, stream, reliable, age, pop)) in offered.into_iter().enumerate() {
+                now += Duration::from_millis(1);
+                let reliability = if reliable { Reliability::Reliable } else { Reliability::Unreliable };
+                let (deadline, stream) = (Some(Duration::from_millis(age + 1)), StreamId(stream));
+                let message = message(tag as u64, priority, reliability);
+                if let Ok(gone) = push(&mut waiting, Message { created: now, deadline, stream, ..message }) {
+                    taken.push(tag as u64);
+                    out.extend(gone);
+                }
+                waiting.drop_late(now, |message| out.push(message.tag));
+                if pop {
+                    out.extend(waiting.pop_if(|message| message.stream != StreamId(3)).map(|message| message.tag));
+                }
+            }
+            out.extend(waiting.take_all().into_iter().map(|message| message.tag));
+            out.sort_unstable();
+            prop_assert_eq!(out, taken);
+        }
     }
 }

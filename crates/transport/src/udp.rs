@@ -34,9 +34,12 @@ use taut_core::{
 };
 
 use crate::peer::Peer;
+use crate::security::Secured;
 
 /// The longest payload of a UDP datagram over IPv4: 65535 − 20 − 8 bytes.
 pub const MAX_PAYLOAD: Bytes = Bytes::new(65_507);
+/// The longest datagram of a transport: that, less what Noise adds to each, which may be around any of them.
+pub const MAX_DATAGRAM: Bytes = MAX_PAYLOAD.saturating_sub(Secured::<Udp>::OVERHEAD);
 /// The longest payload that passes Ethernet unfragmented under IPv4: 1500 − 20 − 8 bytes.
 pub const ETHERNET_PAYLOAD: Bytes = Bytes::new(1_472);
 
@@ -59,10 +62,10 @@ impl UdpConfig {
         Self::default()
     }
 
-    /// The longest payload sent and accepted. Default 1472 B; from 1 B to [`MAX_PAYLOAD`], beyond which it is cut to that.
+    /// The longest payload sent and accepted. Default 1472 B; from 1 B to [`MAX_DATAGRAM`], beyond which it is cut to that.
     /// Above the path's MTU every datagram is fragmented, and lost with any of its fragments.
     pub fn max_datagram(mut self, bytes: Bytes) -> Self {
-        self.max_datagram = bytes.clamp(Bytes::new(1), MAX_PAYLOAD);
+        self.max_datagram = bytes.clamp(Bytes::new(1), MAX_DATAGRAM);
         self
     }
 
@@ -73,7 +76,7 @@ impl UdpConfig {
     }
 }
 
-/// What went through a [`Udp`], in messages. `offered = sent + superseded + too_late +` what waits.
+/// What went through a [`Udp`], in messages. `offered = sent + superseded + too_late + abandoned +` what waits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UdpStats {
     /// Taken by `send`.
@@ -84,6 +87,8 @@ pub struct UdpStats {
     pub superseded: u64,
     /// Dropped because they were older than their deadline when it was their turn.
     pub too_late: u64,
+    /// Dropped because what is around it has ended.
+    pub abandoned: u64,
     /// Received.
     pub received: u64,
     /// Refused because they were longer than `max_datagram`.
@@ -195,6 +200,12 @@ impl Transport for Udp {
     }
 
     fn close(&mut self, _: Time) {}
+
+    fn abandon(&mut self) {
+        self.stats.abandoned += self.queue.len() as u64;
+        let cause = DropCause::Abandoned;
+        self.events.extend(self.queue.drain(..).map(|message| Event::Dropped { tag: message.tag, cause }));
+    }
 
     taut_core::ignores_paths!();
 

@@ -1,9 +1,12 @@
 //! One machine and its port.
 
-use taut_core::{Time, Transmit};
+use taut_core::{Duration, Time, Transmit};
 
 use crate::port::ReceiveBuffers;
 use crate::{Alarm, Clock, Driver, Machine, Port};
+
+/// A machine whose socket is full is called again for what was due already no sooner than this.
+const BLOCKED_AGAIN: Duration = Duration::from_millis(1);
 
 /// One machine and its port.
 #[derive(Debug)]
@@ -48,7 +51,11 @@ impl<M: Machine> Slot<M> {
         if self.new || (self.unfinished && !self.is_blocked()) {
             return Time::ZERO;
         }
-        let due = self.machine.poll_timeout().map_or(Time::MAX, |deadline| deadline.at);
+        let mut due = self.machine.poll_timeout().map_or(Time::MAX, |deadline| deadline.at);
+        if self.is_blocked() && due <= self.last {
+            // It was told already, and cannot send what is due.
+            due = self.last + BLOCKED_AGAIN;
+        }
         due.max(Time::from_nanos(1)) // Zero is for those that have no deadline and are due all the same.
     }
 

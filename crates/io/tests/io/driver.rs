@@ -398,24 +398,47 @@ fn errors_of_one_socket_are_counted_and_end_nothing() {
     assert_eq!(stats.receive_errors, 1, "{stats:?}");
 }
 
-#[test]
-fn a_full_socket_makes_the_machine_wait_and_loses_nothing() {
-    let Some([a, b]) = namespaces() else { return };
+/// A port that is full after a few datagrams, for they leave at this rate, and that which they go to, with the namespaces that they are in; `None`, with the
+/// reason printed, where there can be none.
+fn full_port(rate: &str) -> Option<([Namespace; 2], UdpPort, UdpPort)> {
+    let [a, b] = namespaces()?;
     Namespace::join((&a, "v0", "10.96.0.1/24"), (&b, "v0", "10.96.0.2/24")).unwrap();
     // What waits in a queue counts against the sender's buffer.
-    let slow = "qdisc add dev v0 root tbf rate 20mbit burst 3000 limit 1000000";
+    let slow = format!("qdisc add dev v0 root tbf rate {rate} burst 3000 limit 1000000");
     let tc = || std::process::Command::new("tc").args(slow.split(' ')).status();
     if !a.run(tc).unwrap().is_ok_and(|status| status.success()) {
-        return println!("skipped: `tc {slow}` needs iproute2 and the kernel's sch_tbf");
+        println!("skipped: `tc {slow}` needs iproute2 and the kernel's sch_tbf");
+        return None;
     }
     let client = a.run(|| UdpSocket::bind("10.96.0.1:0")).unwrap().unwrap();
     let server = b.run(|| UdpSocket::bind("10.96.0.2:7")).unwrap().unwrap();
-    let mut driver = driver();
     let config = UdpPortConfig::new().send_buffer(4_608);
-    let port = UdpPort::new(client, config).unwrap().to("10.96.0.2:7".parse().unwrap());
-    let from = driver.add(Mirror::default(), port).unwrap();
+    let client = UdpPort::new(client, config).unwrap().to("10.96.0.2:7".parse().unwrap());
     let config = UdpPortConfig::new().receive_buffer(1_000_000);
-    let to = driver.add(Mirror::default(), UdpPort::new(server, config).unwrap()).unwrap();
+    Some(([a, b], client, UdpPort::new(server, config).unwrap()))
+}
+
+#[test]
+fn a_machine_that_is_due_does_not_keep_the_thread_awake_while_its_socket_is_full() {
+    let Some((_namespaces, client, server)) = full_port("1mbit") else { return };
+    let mut driver = driver();
+    let from = driver.add(Mirror::hasty(), client).unwrap();
+    driver.add(Mirror::default(), server).unwrap();
+    (0..100u8).for_each(|n| driver.command(from, (Transmit::default(), vec![n; 500])));
+    let began = driver.clock().now();
+    turn_until(&mut driver, |events| events.len() == 100);
+    let took = driver.clock().now() - began;
+    assert!(driver.port_stats(from).unwrap().blocked > 0, "{:?}", driver.port_stats(from));
+    let (timeouts, most) = (driver.stats().timeouts, took / Duration::from_millis(1) + 10);
+    assert!(timeouts <= most, "it was called {timeouts} times in {took}");
+}
+
+#[test]
+fn a_full_socket_makes_the_machine_wait_and_loses_nothing() {
+    let Some((_namespaces, client, server)) = full_port("20mbit") else { return };
+    let mut driver = driver();
+    let from = driver.add(Mirror::default(), client).unwrap();
+    let to = driver.add(Mirror::default(), server).unwrap();
     (0..200u8).for_each(|n| driver.command(from, (Transmit::default(), vec![n; 500 + usize::from(n % 3)])));
     let events = turn_until(&mut driver, |events| events.len() == 200);
     let order: Vec<u8> = datagrams(&events, to).iter().map(|(_, _, data)| data[0]).collect();

@@ -63,6 +63,8 @@ pub(crate) struct Mirror {
     /// Wakes up so often.
     period: Option<Duration>,
     due: Option<Time>,
+    /// Is due for as long as it has something to send.
+    hasty: bool,
     out: VecDeque<(Transmit, Vec<u8>)>,
     told: VecDeque<Told>,
 }
@@ -76,6 +78,10 @@ pub(crate) enum Told {
 impl Mirror {
     pub(crate) fn answering() -> Self {
         Self { answers: true, ..Self::default() }
+    }
+
+    pub(crate) fn hasty() -> Self {
+        Self { hasty: true, ..Self::default() }
     }
 
     pub(crate) fn and_waking(self, period: Duration) -> Self {
@@ -137,7 +143,8 @@ impl Machine for Mirror {
     }
 
     fn poll_timeout(&self) -> Option<Deadline> {
-        self.due.map(|due| Deadline::new(due, "period"))
+        let sends = self.hasty && !self.out.is_empty();
+        self.due.or(sends.then_some(Time::ZERO)).map(|due| Deadline::new(due, "period"))
     }
 }
 

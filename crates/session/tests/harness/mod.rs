@@ -140,6 +140,8 @@ pub struct World<T, O> {
     pub measuring: Option<Duration>,
     /// The enabling input of the operator's device.
     pub enabling: bool,
+    /// On which path the robot sees the operator.
+    pub seen_on: PathId,
     /// How long the robot's disk takes; `None`: it fails.
     pub disk: Option<Duration>,
     writing: VecDeque<(Time, u64)>,
@@ -179,6 +181,7 @@ impl<T: Transport, O: Observer> World<T, O> {
             sampling: None,
             measuring: None,
             enabling: true,
+            seen_on: PathId(0),
             disk: Some(Duration::ZERO),
             writing: VecDeque::new(),
             frozen: None,
@@ -279,7 +282,8 @@ impl<T: Transport, O: Observer> World<T, O> {
             if self.frozen == Some(1 - from) {
                 self.backlog.push(packet.payload);
             } else {
-                self.input(1 - from, PathId(0), &packet.payload);
+                let path = if from == OPERATOR { self.seen_on } else { PathId(0) };
+                self.input(1 - from, path, &packet.payload);
             }
         }
         while let Some(event) = self.links[from].poll_event() {

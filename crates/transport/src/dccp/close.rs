@@ -26,7 +26,7 @@ impl Dccp {
 
     /// Close or CloseReq, until it is answered.
     pub(super) fn say_goodbye(&mut self, now: Time, state: State) {
-        self.abandon();
+        self.abandon_waiting();
         self.state = state;
         let interval = self.rtt().map_or(FIRST_GOODBYE, |rtt| (rtt * 2).max(Duration::from_millis(10)));
         self.timers.retry = Some((now, interval));
@@ -42,14 +42,14 @@ impl Dccp {
 
     /// There is no connection any more.
     pub(super) fn tear_down(&mut self, now: Time, state: State) {
-        self.abandon();
+        self.abandon_waiting();
         self.state = state;
         let time_wait = (state == State::TimeWait).then(|| now + self.config.time_wait);
         self.timers = Timers { time_wait, last_sync: self.timers.last_sync, ..Timers::default() };
         self.events.push_back(Event::Closed);
     }
 
-    fn abandon(&mut self) {
+    pub(super) fn abandon_waiting(&mut self) {
         let tags: Vec<u64> = self.queue.drain().map(|message| message.tag).collect();
         tags.into_iter().for_each(|tag| self.drop_message(tag, DropCause::Abandoned));
     }

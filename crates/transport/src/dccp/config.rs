@@ -2,14 +2,14 @@
 
 use taut_core::{Bytes, Duration};
 
+use crate::udp::MAX_DATAGRAM;
+
 /// Bytes of the longest header in front of data, its acknowledgement and NDP Count included, and of the prefix.
 pub(super) const OVERHEAD: u64 = 24 + 8 + PREFIX as u64;
 /// Bytes of the stream's number in front of every message.
 pub const PREFIX: usize = 4;
 /// The longest payload that passes Ethernet unfragmented under IPv4 and UDP: 1500 − 20 − 8 bytes.
 const ETHERNET_PAYLOAD: Bytes = Bytes::new(1_472);
-/// The longest payload of a UDP datagram over IPv4.
-const MAX_PAYLOAD: Bytes = Bytes::new(65_507);
 
 /// A congestion control profile (RFC 4340 section 10).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -141,12 +141,12 @@ impl DccpConfig {
     }
 
     /// The longest DCCP packet sent and accepted, from the DCCP header on: the payload of a UDP datagram, or of an IP
-    /// packet. Default 1472 B, which passes Ethernet over UDP; 576 B to 65507 B. 36 bytes of it are not the message's.
+    /// packet. Default 1472 B, which passes Ethernet over UDP; 576 B to 65479 B. 36 bytes of it are not the message's.
     ///
     /// # Errors
     /// [`ConfigError::MaxDatagram`] outside the range.
     pub fn max_datagram(mut self, bytes: Bytes) -> Result<Self, ConfigError> {
-        if !(Bytes::new(576)..=MAX_PAYLOAD).contains(&bytes) {
+        if !(Bytes::new(576)..=MAX_DATAGRAM).contains(&bytes) {
             return Err(ConfigError::MaxDatagram(bytes));
         }
         self.max_datagram = bytes;

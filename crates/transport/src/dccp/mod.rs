@@ -458,6 +458,10 @@ impl Transport for Dccp {
         earliest(next, deadline(self.next_probe(), "emergency"))
     }
 
+    fn abandon(&mut self) {
+        self.abandon_waiting();
+    }
+
     fn close(&mut self, now: Time) {
         self.begin_close(now);
     }

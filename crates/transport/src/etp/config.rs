@@ -5,7 +5,7 @@ use std::str::FromStr;
 use taut_core::{Bytes, Duration, Priority, Probability};
 use taut_wire::etp::{DATA_HEADER_LEN, GAP_UNIT_NS};
 
-use crate::udp::{ETHERNET_PAYLOAD, MAX_PAYLOAD};
+use crate::udp::{ETHERNET_PAYLOAD, MAX_DATAGRAM};
 
 /// The widest gap with which motion stays continuous: 30 Hz, rounded down to a millisecond.
 pub const MOTION_GAP: Duration = Duration::from_millis(33);
@@ -64,6 +64,9 @@ pub struct EtpConfig {
     pub(super) tolerance: Duration,
 }
 
+/// The longest tolerance.
+const MAX_TOLERANCE: Duration = Duration::from_secs(1);
+
 /// Settings of the gap that follows the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Adaptive {
@@ -92,7 +95,7 @@ pub enum ConfigError {
         max: Duration,
     },
     /// The datagram is too long for UDP, or has no room for a message.
-    #[error("a datagram of {0} is not between {least} and {MAX_PAYLOAD}", least = Bytes::new(DATA_HEADER_LEN as u64 + 1))]
+    #[error("a datagram of {0} is not between {least} and {MAX_DATAGRAM}", least = Bytes::new(DATA_HEADER_LEN as u64 + 1))]
     MaxDatagram(Bytes),
     /// Nothing can wait.
     #[error("the queue holds no message")]
@@ -100,6 +103,9 @@ pub enum ConfigError {
     /// The receiver would flood the sender, or starve it.
     #[error("a feedback interval of {0} is not between 1ms and 1s")]
     FeedbackInterval(Duration),
+    /// A burst of any length would go at once.
+    #[error("a tolerance of {0} is longer than {MAX_TOLERANCE}")]
+    Tolerance(Duration),
     /// The gap could not move.
     #[error("the gap's {0} is 0")]
     Stuck(&'static str),
@@ -161,7 +167,7 @@ impl EtpConfig {
         self
     }
 
-    /// The longest UDP payload sent and accepted. Default 1472 B; 13 B to 65507 B. 12 bytes of it are the header.
+    /// The longest UDP payload sent and accepted. Default 1472 B; 13 B to 65479 B. 12 bytes of it are the header.
     pub fn max_datagram(mut self, bytes: Bytes) -> Self {
         self.max_datagram = bytes;
         self
@@ -182,7 +188,7 @@ impl EtpConfig {
 
     /// A message goes although the gap has still so long to run; the next gap then begins when this one would have ended,
     /// so that the rate stays what the gap makes it (the virtual scheduling of ITU-T I.371 annex A). Default 0: two packets
-    /// are never closer than the gap.
+    /// are never closer than the gap. At most 1 s.
     pub fn tolerance(mut self, tolerance: Duration) -> Self {
         self.tolerance = tolerance;
         self
@@ -202,7 +208,7 @@ impl EtpConfig {
             Mode::Adaptive(adaptive) => adaptive.check()?,
         }
         let least = Bytes::new(DATA_HEADER_LEN as u64 + 1);
-        if !(least..=MAX_PAYLOAD).contains(&self.max_datagram) {
+        if !(least..=MAX_DATAGRAM).contains(&self.max_datagram) {
             return Err(ConfigError::MaxDatagram(self.max_datagram));
         }
         if self.queue == 0 {
@@ -210,6 +216,9 @@ impl EtpConfig {
         }
         if !(Duration::from_millis(1)..=Duration::from_secs(1)).contains(&self.feedback_interval) {
             return Err(ConfigError::FeedbackInterval(self.feedback_interval));
+        }
+        if self.tolerance > MAX_TOLERANCE {
+            return Err(ConfigError::Tolerance(self.tolerance));
         }
         Ok(())
     }

@@ -101,6 +101,11 @@ impl<T: Transport> Transport for Gap<T> {
         self.inner.close(now);
     }
 
+    fn abandon(&mut self) {
+        self.gate.abandon();
+        self.inner.abandon();
+    }
+
     // The round trip, too: what waits for the gap waits at this end, not in the network.
     passes_on!(self, self.inner => handle_input poll_transmit add_path remove_path set_origin uses_path round_trip send_rate delivered);
 

@@ -20,32 +20,8 @@ pub struct Sampling {
     pub superseded: u64,
     /// Older than their deadline when it was their turn.
     pub too_late: u64,
-    /// Not taken by the transport below, over which the gap is kept; always 0 over UDP.
+    /// Not taken by the transport below, over which the gap is kept; and what waited when what is around it ended.
     pub refused_below: u64,
-    /// When the first one was offered.
-    pub since: Option<Time>,
-}
-
-impl Sampling {
-    /// The fraction of the offered messages that was sent, in [0, 1]; 1 when none was offered.
-    pub fn sent_fraction(&self) -> f64 {
-        if self.offered == 0 { 1.0 } else { self.sent as f64 / self.offered as f64 }
-    }
-
-    /// Messages offered per second from the first one until `now`.
-    pub fn offered_hz(&self, now: Time) -> f64 {
-        self.rate(now, self.offered)
-    }
-
-    /// The effective sampling rate: messages sent per second from the first one offered until `now`.
-    pub fn sent_hz(&self, now: Time) -> f64 {
-        self.rate(now, self.sent)
-    }
-
-    fn rate(&self, now: Time, count: u64) -> f64 {
-        let elapsed = self.since.map_or(Duration::ZERO, |since| now.saturating_since(since));
-        if elapsed.is_zero() { 0.0 } else { count as f64 / elapsed.as_secs_f64() }
-    }
 }
 
 /// How a [`Gate`] is built.
@@ -120,8 +96,7 @@ impl Gate {
         if self.len() >= self.config.limit {
             self.make_room(&message)?;
         }
-        if self.sampling.since.is_none() {
-            self.sampling.since = Some(now);
+        if self.sampling.offered == 0 {
             self.reported.at = now;
         }
         self.report_rates(now);
@@ -271,6 +246,13 @@ impl Gate {
     fn first(&self) -> Option<usize> {
         let rank = |m: &Message| (m.priority, m.reliability == Reliability::Unreliable);
         (0..self.waiting.len()).min_by_key(|index| rank(&self.waiting[*index]))
+    }
+
+    /// What is around it has ended.
+    pub(super) fn abandon(&mut self) {
+        let (through, waiting) = (std::mem::take(&mut self.through), std::mem::take(&mut self.waiting));
+        let all = through.into_iter().chain(waiting);
+        all.for_each(|message| self.dropped(message.tag, DropCause::Abandoned));
     }
 
     /// A message that was taken here and that the transport below would not take.

@@ -358,6 +358,10 @@ impl Transport for Etp {
 
     fn close(&mut self, _: Time) {}
 
+    fn abandon(&mut self) {
+        self.gate.abandon();
+    }
+
     taut_core::ignores_paths!();
 
     fn uses_path(&self, path: PathId) -> bool {

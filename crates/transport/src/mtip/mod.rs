@@ -24,7 +24,8 @@
 //!
 //! A message without a deadline is never too late; its copies are sent as if it had the one of [`MtipConfig::deadline`], counted from when
 //! it leaves. A reliable one is sent again until it is acknowledged, ever more slowly while nothing is heard; order is
-//! not kept. One with a deadline is sent again until that has passed; under [`Policy::Deadline`] it gets the copies that a sample gets. One that is not acknowledged when the conversation ends is dropped as [`DropCause::Cut`].
+//! not kept. One with a deadline is sent again until that has passed, and then dropped as [`DropCause::TooLate`]; under
+//! [`Policy::Deadline`] it gets the copies of a sample at its last moments, too. One that is not acknowledged when the conversation ends is dropped as [`DropCause::Cut`].
 //!
 //! ```
 //! use taut_core::{Datagram, Ecn, Event, Message, PathId, Time, Transport};
@@ -129,6 +130,8 @@ pub struct MtipStats {
     pub too_late: u64,
     /// Dropped because the conversation ended.
     pub abandoned: u64,
+    /// Of the reliable ones that were sent, those that were given up past their deadline, because no answer had come.
+    pub given_up: u64,
     /// Delivered here.
     pub received: u64,
     /// Copies refused because the message was there already.
@@ -192,7 +195,7 @@ impl Mtip {
     fn new(config: MtipConfig, client: bool, conversation: u64) -> Self {
         let codec = Codec::new(&config.mode, conversation);
         Self {
-            outstanding: AllOutstanding::new(!matches!(config.policy, Policy::Deadline(_))),
+            outstanding: AllOutstanding::default(),
             chooser: Chooser::new(config.policy, config.latency_weight, codec.is_published()),
             codec,
             config,
@@ -432,6 +435,12 @@ impl Transport for Mtip {
             .chain(repeats)
             .chain(self.idle_at())
             .min_by_key(|deadline| deadline.at)
+    }
+
+    fn abandon(&mut self) {
+        if self.state != State::Closed {
+            self.end();
+        }
     }
 
     fn close(&mut self, now: Time) {

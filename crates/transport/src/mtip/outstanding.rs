@@ -19,11 +19,16 @@ pub(super) struct Outstanding {
     pub(super) message: Message,
     /// When it is worthless.
     pub(super) due: Time,
-    /// It is sent again until it is acknowledged, or past a deadline of its own.
-    pub(super) must_arrive: bool,
     pub(super) copies: Copies,
     /// Last moments that are still to come.
     pub(super) last_moments: usize,
+}
+
+impl Outstanding {
+    /// It is sent again until it is acknowledged, or past a deadline of its own.
+    pub(super) fn must_arrive(&self) -> bool {
+        must_arrive(&self.message)
+    }
 }
 
 /// When what must arrive is sent again.
@@ -40,8 +45,6 @@ pub(super) struct Repeat {
 /// All of them, by number.
 #[derive(Debug, Default)]
 pub(super) struct AllOutstanding {
-    /// A reliable message is sent again though it has a deadline.
-    despite_deadline: bool,
     samples: VecDeque<Outstanding>,
     reliable: BTreeMap<u64, (Outstanding, Repeat)>,
     repeats: BTreeSet<(Time, u64)>,
@@ -49,17 +52,9 @@ pub(super) struct AllOutstanding {
 }
 
 impl AllOutstanding {
-    pub(super) fn new(despite_deadline: bool) -> Self {
-        Self { despite_deadline, ..Self::default() }
-    }
-
-    pub(super) fn must_arrive(&self, message: &Message) -> bool {
-        message.reliability == Reliability::Reliable && (self.despite_deadline || message.deadline.is_none())
-    }
-
     /// Is there so much unacknowledged that nothing like this is taken?
     pub(super) fn is_full_for(&self, message: &Message) -> bool {
-        self.must_arrive(message) && self.bytes + cost(message) > RELIABLE.get()
+        must_arrive(message) && self.bytes + cost(message) > RELIABLE.get()
     }
 
     /// Numbers ascend. What is worthless makes room.
@@ -67,7 +62,7 @@ impl AllOutstanding {
         while self.samples.len() >= SAMPLES || self.samples.front().is_some_and(|first| first.due <= now) {
             self.samples.pop_front();
         }
-        if entry.must_arrive {
+        if entry.must_arrive() {
             self.bytes += cost(&entry.message);
             self.repeats.insert((Time::MAX, entry.number));
             self.reliable.insert(entry.number, (entry, Repeat { at: Time::MAX, ..Repeat::default() }));
@@ -96,7 +91,7 @@ impl AllOutstanding {
 
     /// Forgets all; those that had to arrive.
     pub(super) fn take_reliable(&mut self) -> impl Iterator<Item = Message> + use<> {
-        let all = std::mem::replace(self, Self::new(self.despite_deadline));
+        let all = std::mem::take(self);
         all.reliable.into_values().map(|(entry, _)| entry.message)
     }
 
@@ -137,6 +132,10 @@ impl AllOutstanding {
             |number: &u64| self.reliable.get(number).map_or(Priority(u8::MAX), |(it, _)| it.message.priority);
         if any { due.next() } else { due.min_by_key(priority) }
     }
+}
+
+fn must_arrive(message: &Message) -> bool {
+    message.reliability == Reliability::Reliable
 }
 
 fn cost(message: &Message) -> u64 {

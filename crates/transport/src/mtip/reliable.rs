@@ -7,7 +7,7 @@
 //! The peer remembers the newest numbers only, and takes what is older for a duplicate: what many others have overtaken is sent again
 //! under a number of its own time. Should the peer have it all the same, and only all answers be lost, it arrives twice.
 
-use taut_core::{Duration, Reason, Time};
+use taut_core::{DropCause, Duration, Event, Reason, Time};
 
 use super::choose::Places;
 use super::outstanding::Repeat;
@@ -72,8 +72,11 @@ impl Mtip {
         while self.repeats_at().is_some_and(|at| at <= now) {
             let has_credit = self.pace.credit > 0;
             let Some(number) = self.outstanding.due_for_repeat(now, has_credit) else { return };
-            if self.outstanding.find(number).is_some_and(|entry| entry.message.is_late(now)) {
+            if let Some(late) = self.outstanding.find(number).filter(|entry| entry.message.is_late(now)) {
+                let tag = late.message.tag;
                 self.outstanding.remove(number);
+                self.stats.given_up += 1;
+                self.events.push_back(Event::Dropped { tag, cause: DropCause::TooLate });
                 continue;
             }
             let Some((place, chance)) = self.best_for_repeat(now, number) else {

@@ -54,9 +54,7 @@ impl Mtip {
             scheduler.begin(now, &mut copies, places, &self.paths);
             copies.everywhere &= !self.codec.is_published();
         }
-        let must_arrive = self.outstanding.must_arrive(&message);
-        self.outstanding
-            .push(now, Outstanding { number, message, due, must_arrive, copies, last_moments: 0 });
+        self.outstanding.push(now, Outstanding { number, message, due, copies, last_moments: 0 });
         places.iter().for_each(|place| self.queue_copy(now, place, number));
         self.await_answer(now, number, places);
         self.await_last_moments(now, number, due);
@@ -132,7 +130,7 @@ impl Mtip {
         let Some(entry) = self.outstanding.find(number) else { return };
         entry.copies.again = true;
         // What must arrive has a pace of its own.
-        let is_paced = entry.must_arrive;
+        let is_paced = entry.must_arrive();
         let budget = entry.due.saturating_since(now);
         let subject = Subject { number, tag: entry.message.tag, budget };
         let estimates = self.estimates(now, budget);
@@ -225,7 +223,7 @@ impl Mtip {
     pub(super) fn send_again(&mut self, now: Time, number: u64) {
         self.chooser.missed(number);
         let Some(entry) = self.outstanding.find(number) else { return };
-        if !entry.must_arrive && !entry.copies.again {
+        if !entry.must_arrive() && !entry.copies.again {
             self.rescue_now(now, number, Reason::Overdue);
         }
     }

@@ -12,8 +12,8 @@ use super::congestion::{Bucket, Congestion};
 use super::copies::Copies;
 use super::frame::{FrameError, MAX_HEADER, Reassembler, emit_datagram_header, emit_header, parse_datagram};
 use super::library::Connection;
-use super::outgoing::Outgoing;
 use super::{LANES, QuicConfig};
+use crate::message_queue::MessageQueue;
 
 /// What is urgent: neither rate nor queue holds it back.
 const EMERGENCY: Priority = Priority(0);
@@ -36,7 +36,10 @@ pub(super) enum Stage {
 /// The messages of one conversation.
 #[derive(Debug)]
 pub(super) struct Carrier<C: Connection> {
-    outgoing: Outgoing,
+    /// Unreliable messages that wait to be given to QUIC.
+    samples: MessageQueue,
+    /// Reliable ones.
+    reliable: MessageQueue,
     /// Where there are several paths.
     pub(super) copies: Option<Copies>,
     lanes: BTreeMap<u16, Lane<C::Stream>>,
@@ -56,6 +59,8 @@ pub(super) struct Counts {
     pub(super) offered: u64,
     pub(super) sent: u64,
     pub(super) sent_early: u64,
+    pub(super) superseded: u64,
+    pub(super) too_late: u64,
     pub(super) unsendable: u64,
     pub(super) abandoned: u64,
     pub(super) received: u64,
@@ -80,8 +85,11 @@ impl<C: Connection> Carrier<C> {
     pub(super) fn new(config: &QuicConfig, multipath: bool) -> Self {
         // The longest message fits in any case.
         let reliable = config.send_buffer.max(config.max_message + taut_core::Bytes::new(1_000));
+        let longest = config.max_datagram.get() + MessageQueue::COST;
+        let samples = taut_core::Bytes::new(longest.saturating_mul(config.queue as u64));
         Self {
-            outgoing: Outgoing::new(config.queue, reliable),
+            samples: MessageQueue::new(samples, config.queue),
+            reliable: MessageQueue::new(reliable, config.queue),
             copies: multipath.then(|| Copies::new(config.path_use, config.emergency)),
             lanes: BTreeMap::new(),
             incoming: BTreeMap::new(),
@@ -94,22 +102,22 @@ impl<C: Connection> Carrier<C> {
     }
 
     pub(super) fn offer(&mut self, message: Message, events: &mut VecDeque<Event>) -> Result<(), SendError> {
-        self.outgoing.push(message, events)?;
-        self.counts.offered += 1;
+        let counts = &mut self.counts;
+        let queue = match message.reliability {
+            Reliability::Reliable => &mut self.reliable,
+            Reliability::Unreliable => &mut self.samples,
+        };
+        queue.push(message, |gone| {
+            counts.superseded += 1;
+            events.push_back(Event::Dropped { tag: gone.tag, cause: DropCause::Superseded });
+        })?;
+        counts.offered += 1;
         Ok(())
-    }
-
-    pub(super) fn superseded(&self) -> u64 {
-        self.outgoing.superseded
-    }
-
-    pub(super) fn too_late(&self) -> u64 {
-        self.outgoing.too_late
     }
 
     /// Does one as urgent as samples wait that no newer one will replace? What QUIC took waits in its own buffer, of which it does not tell.
     pub(super) fn has_irreplaceable(&self) -> bool {
-        self.outgoing.has_irreplaceable()
+        self.reliable.has_irreplaceable()
     }
 
     /// What messages are held to.
@@ -135,43 +143,57 @@ impl<C: Connection> Carrier<C> {
         self.wake = None;
         self.lanes.values_mut().for_each(|lane| lane.blocked = false);
         let early = stage == Stage::Early;
-        let rate = self.rate(quic).unwrap_or(Bitrate::from_bps(u64::MAX));
+        if let (Some(rate), Some(bucket)) = (self.rate(quic), &mut self.bucket) {
+            bucket.set_rate(now, rate);
+        }
         let (mut free, waits_for_copies) = match &mut self.copies {
             Some(copies) => copies.go_on(quic, open),
             None => (!quic.holds_sample(), false),
         };
         loop {
-            let ready = self.bucket.is_none_or(|bucket| bucket.ready_at(rate) <= now);
+            let ready = self.bucket.is_none_or(|bucket| bucket.ready_at() <= now);
             let sample = |priority| match early {
                 true => priority != EMERGENCY && free && ready,
                 false if priority == EMERGENCY => free || !waits_for_copies,
                 false => free && ready,
             };
             let may_go = |priority| stage == Stage::Open && (ready || priority == EMERGENCY);
-            let sample_waits = self.outgoing.urgent_sample(sample);
+            let sample_waits = self.samples.urgency(|message| sample(message.priority));
             if let Some(lane) = most_urgent(&mut self.lanes).filter(|lane| {
                 may_go(lane.priority) && sample_waits.is_none_or(|other| lane.priority <= other)
             }) {
                 let piece = if self.bucket.is_some() { PIECE } else { usize::MAX };
                 let written = lane.write(quic, piece);
-                charge(&mut self.bucket, now, rate, written);
+                charge(&mut self.bucket, now, written);
                 continue;
             }
             let lanes = &self.lanes;
             let idle = |stream| lanes.get(&lane_of(stream)).is_none_or(|lane| lane.rest.is_empty());
-            let stream = |stream, priority| may_go(priority) && idle(stream);
-            let Some(message) = self.outgoing.pop(now, sample, stream, events) else { break };
-            match message.reliability {
-                Reliability::Reliable => self.write(quic, message, events),
-                Reliability::Unreliable => {
-                    charge(&mut self.bucket, now, rate, message.data.len());
-                    free = false;
-                    self.send_sample(quic, message, early, open, events);
-                }
+            let stream = |message: &Message| may_go(message.priority) && idle(message.stream);
+            // Of equally urgent ones the reliable goes first: in the packet there is room for a sample beside it.
+            let urgency = self.reliable.urgency(stream);
+            let urgency = urgency.filter(|priority| sample_waits.is_none_or(|other| *priority <= other));
+            let message = match urgency {
+                // What is before it in its stream goes as urgently.
+                Some(priority) => self.reliable.pop_if(stream).map(|it| Message { priority, ..it }),
+                None => self.samples.pop_if(|message| sample(message.priority)),
+            };
+            let Some(message) = message else { break };
+            if message.is_late(now) {
+                self.counts.too_late += 1;
+                events.push_back(Event::Dropped { tag: message.tag, cause: DropCause::TooLate });
+            } else if urgency.is_some() {
+                self.write(quic, message, events);
+            } else {
+                charge(&mut self.bucket, now, message.data.len());
+                free = false;
+                self.send_sample(quic, message, early, open, events);
             }
         }
-        let waits = !self.outgoing.is_empty() || self.lanes.values().any(|lane| !lane.rest.is_empty());
-        let ready_at = self.bucket.filter(|_| waits).map(|bucket| bucket.ready_at(rate));
+        let waits = !self.samples.is_empty()
+            || !self.reliable.is_empty()
+            || self.lanes.values().any(|lane| !lane.rest.is_empty());
+        let ready_at = self.bucket.filter(|_| waits).map(|bucket| bucket.ready_at());
         self.wake = ready_at.filter(|at| *at > now);
     }
 
@@ -317,7 +339,11 @@ impl<C: Connection> Carrier<C> {
 
     /// Everything that waits is dropped. Of a message that QUIC took whole it does not tell whether it arrived.
     pub(super) fn abandon(&mut self, events: &mut VecDeque<Event>) {
-        self.counts.abandoned += self.outgoing.abandon(events);
+        let waiting = self.reliable.take_all().into_iter().chain(self.samples.take_all());
+        for message in waiting {
+            self.counts.abandoned += 1;
+            events.push_back(Event::Dropped { tag: message.tag, cause: DropCause::Abandoned });
+        }
         self.copies.iter_mut().for_each(Copies::abandon);
         let begun = std::mem::take(&mut self.lanes).into_values().filter(|lane| !lane.rest.is_empty());
         events.extend(begun.map(|lane| Event::Dropped { tag: lane.tag, cause: DropCause::Cut }));
@@ -346,8 +372,8 @@ fn most_urgent<S>(lanes: &mut BTreeMap<u16, Lane<S>>) -> Option<&mut Lane<S>> {
     lanes.values_mut().filter(|lane| !lane.rest.is_empty() && !lane.blocked).min_by_key(|lane| lane.priority)
 }
 
-fn charge(bucket: &mut Option<Bucket>, now: Time, rate: Bitrate, bytes: usize) {
+fn charge(bucket: &mut Option<Bucket>, now: Time, bytes: usize) {
     if let Some(bucket) = bucket {
-        bucket.take(now, rate, bytes);
+        bucket.take(now, bytes);
     }
 }

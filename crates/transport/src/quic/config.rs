@@ -118,10 +118,15 @@ impl QuicConfig {
     }
 
     /// After how long a silence on one of several paths it is abandoned, and another one takes over. Default 500 ms; from 20 ms to
-    /// 1 min. It is at least three probe timeouts (RFC 9000 section 10.1), and should be several keep-alive intervals.
+    /// 1 min. It is at least three probe timeouts (RFC 9000 section 10.1); a path is pinged thrice in it at least, however long [`Self::keep_alive`] is.
     pub fn path_idle_timeout(mut self, timeout: Duration) -> Self {
         self.path_idle_timeout = timeout.clamp(Duration::from_millis(20), Duration::from_secs(60));
         self
+    }
+
+    /// How often one of several paths is pinged: thrice before its silence would end it.
+    pub(super) fn path_keep_alive(&self) -> Duration {
+        self.keep_alive.min(self.path_idle_timeout / 3)
     }
 
     /// Client: how long after one of several paths was abandoned it is opened anew. Default 1 s; from 10 ms to 1 min.
@@ -165,15 +170,16 @@ impl QuicConfig {
         self
     }
 
-    /// How many unreliable messages wait at most. When more do, the oldest of the least urgent is superseded.
-    /// Default 64; at least 1.
+    /// How many unreliable samples of one stream, series and priority wait at most; when more do, the oldest of them is superseded.
+    /// Of all that is unreliable, as many bytes as so many of the longest have; beyond that the oldest of the least urgent is
+    /// superseded, or what comes refused. Default 64; at least 1.
     pub fn queue(mut self, messages: usize) -> Self {
         self.queue = messages.max(1);
         self
     }
 
     /// How many bytes of reliable messages wait at most before they are given to QUIC, which keeps as much again until
-    /// it is acknowledged. Default 512 KiB; at least the longest message.
+    /// it is acknowledged; of priority 0 a tenth more. Default 512 KiB; at least the longest message.
     pub fn send_buffer(mut self, bytes: Bytes) -> Self {
         self.send_buffer = bytes;
         self

@@ -86,6 +86,8 @@ impl Paced {
 const EPOCH: StdDuration = StdDuration::from_millis(100);
 /// The same while the rate starts.
 const FIRST_EPOCH: StdDuration = StdDuration::from_millis(25);
+/// An epoch in which nothing was heard for so many times its least length was a pause, and tells of no rate.
+const PAUSE: u32 = 4;
 /// So many times what is lost is less than what arrives, where a path is not full yet: 2 %.
 const STARTS: u64 = 50;
 
@@ -116,22 +118,38 @@ struct Epoch {
     silent: bool,
 }
 
+impl Epoch {
+    fn new(began: Instant) -> Self {
+        Self { began, arrived: 0, lost: 0, marked: false, silent: false }
+    }
+}
+
 impl State {
     fn new(config: Paced, now: Instant, mtu: u16) -> Self {
         let rate = config.ceiling.as_bps().min(2 * config.floor.as_bps());
-        let epoch = Epoch { began: now, arrived: 0, lost: 0, marked: false, silent: false };
+        let epoch = Epoch::new(now);
         let (mtu, rtt) = (u64::from(mtu), StdDuration::ZERO);
         Self { config, mtu, rtt, rate, epoch, lossy: false, starts: true }
     }
 
+    /// How long an epoch lasts at least.
+    fn shortest(&self) -> StdDuration {
+        (if self.starts { FIRST_EPOCH } else { EPOCH }).max(self.rtt)
+    }
+
+    /// Something is heard again: an epoch that lasted through a pause begins anew.
+    fn heard(&mut self, now: Instant) {
+        if now.saturating_duration_since(self.epoch.began) > self.shortest() * PAUSE {
+            self.epoch = Epoch::new(now);
+        }
+    }
+
     fn reconsider(&mut self, now: Instant) {
         let length = now.saturating_duration_since(self.epoch.began);
-        let shortest = if self.starts { FIRST_EPOCH } else { EPOCH };
-        if length < shortest.max(self.rtt) {
+        if length < self.shortest() {
             return;
         }
-        let next = Epoch { began: now, arrived: 0, lost: 0, marked: false, silent: false };
-        let past = std::mem::replace(&mut self.epoch, next);
+        let past = std::mem::replace(&mut self.epoch, Epoch::new(now));
         let (floor, ceiling) = (self.config.floor.as_bps(), self.config.ceiling.as_bps());
         let lossy = past.lost * 4 > past.arrived;
         let got_through = past.arrived.saturating_mul(8_000_000) / (length.as_micros() as u64).max(1);
@@ -163,6 +181,7 @@ impl State {
 
 impl State {
     fn acknowledged(&mut self, now: Instant, bytes: u64, rtt: StdDuration) {
+        self.heard(now);
         self.rtt = rtt;
         self.epoch.arrived += bytes;
         self.reconsider(now);
@@ -170,6 +189,10 @@ impl State {
 
     /// A mark is said by a loss of nothing.
     fn congested(&mut self, now: Instant, persistent: bool, lost: u64) {
+        // That nothing came through is what a silence tells.
+        if !persistent {
+            self.heard(now);
+        }
         self.epoch.lost += lost;
         self.epoch.marked |= lost == 0;
         self.epoch.silent |= persistent;
@@ -253,10 +276,18 @@ controller!(quinn_proto, pacing_rate);
 controller!(noq_proto, bandwidth_estimate, _);
 
 /// A token bucket in time: when the next message may go.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Bucket {
+    /// At which rate it fills.
+    rate: Bitrate,
     /// When the bucket will be full again.
     full_at: Time,
+}
+
+impl Default for Bucket {
+    fn default() -> Self {
+        Self { rate: Bitrate::from_bps(u64::MAX), full_at: Time::ZERO }
+    }
 }
 
 impl Bucket {
@@ -265,14 +296,23 @@ impl Bucket {
     /// What a message costs besides its own bytes: QUIC's, UDP's and IP's headers.
     const OVERHEAD: u64 = 60;
 
-    /// When a message may go at this rate.
-    pub(super) fn ready_at(&self, rate: Bitrate) -> Time {
-        self.full_at - rate.time_for(Self::BURST)
+    /// It fills at this rate from now on: what is missing is as many bytes as before, and takes as long as those do now.
+    pub(super) fn set_rate(&mut self, now: Time, rate: Bitrate) {
+        let missing =
+            u128::from(self.full_at.saturating_since(now).as_nanos()) * u128::from(self.rate.as_bps());
+        let nanos = missing / u128::from(rate.as_bps().max(1));
+        self.full_at = now + Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX));
+        self.rate = rate;
+    }
+
+    /// When a message may go.
+    pub(super) fn ready_at(&self) -> Time {
+        self.full_at - self.rate.time_for(Self::BURST)
     }
 
     /// One goes.
-    pub(super) fn take(&mut self, now: Time, rate: Bitrate, bytes: usize) {
-        let cost: Duration = rate.time_for(Bytes::new(bytes as u64 + Self::OVERHEAD));
+    pub(super) fn take(&mut self, now: Time, bytes: usize) {
+        let cost: Duration = self.rate.time_for(Bytes::new(bytes as u64 + Self::OVERHEAD));
         self.full_at = self.full_at.max(now) + cost;
     }
 }
@@ -357,6 +397,17 @@ mod tests {
     }
 
     #[test]
+    fn a_mark_after_a_pause_counts_against_what_gets_through_then() {
+        let base = clock::instant(Time::ZERO);
+        let mut state = state(Paced::new(), base);
+        let now = epochs(&mut state, base, 20, 0) + EPOCH * 100;
+        state.congested(now, false, 0);
+        assert_eq!(state.rate, 20_000_000, "a pause tells of no rate");
+        state.acknowledged(now + EPOCH, 125_000, StdDuration::ZERO);
+        assert_eq!(state.rate, 8_500_000);
+    }
+
+    #[test]
     fn silence_means_the_floor() {
         let base = clock::instant(Time::ZERO);
         let mut state = state(Paced::new(), base);
@@ -364,23 +415,47 @@ mod tests {
         assert_eq!(state.rate, 1_500_000);
     }
 
-    #[test]
-    fn the_bucket_lets_a_burst_through_and_then_the_rate() {
-        let (mut bucket, rate) = (Bucket::default(), Bitrate::from_bps(8_000_000));
-        let mut now = Time::ZERO + Duration::from_secs(1);
+    /// Takes messages of 1000 B with their headers until none may go; how many.
+    fn drain(bucket: &mut Bucket, now: Time) -> u32 {
         let mut sent = 0;
-        while bucket.ready_at(rate) <= now {
-            bucket.take(now, rate, 940);
+        while bucket.ready_at() <= now {
+            bucket.take(now, 940);
             sent += 1;
         }
+        sent
+    }
+
+    #[test]
+    fn the_bucket_lets_a_burst_through_and_then_the_rate() {
+        let (mut bucket, mut now) = (Bucket::default(), Time::ZERO + Duration::from_secs(1));
+        bucket.set_rate(now, Bitrate::from_bps(8_000_000));
+        let sent = drain(&mut bucket, now);
         assert_eq!(sent, 17, "16 kB, and the one that empties the bucket");
         let mut waited = Duration::ZERO;
         for _ in 0..100 {
-            let next = bucket.ready_at(rate);
+            let next = bucket.ready_at();
             waited += next - now;
             now = next;
-            bucket.take(now, rate, 940);
+            bucket.take(now, 940);
         }
         assert_eq!(waited, Duration::from_millis(100));
+    }
+
+    #[test]
+    fn a_faster_rate_keeps_nobody_waiting_and_a_slower_one_gives_no_other_burst() {
+        let [slow, fast] = [1_500_000, 3_000_000].map(Bitrate::from_bps);
+        let (mut bucket, mut now) = (Bucket::default(), Time::ZERO + Duration::from_secs(1));
+        bucket.set_rate(now, slow);
+        drain(&mut bucket, now);
+        now = bucket.ready_at();
+        bucket.set_rate(now, fast);
+        assert!(bucket.ready_at() <= now, "{} to wait", bucket.ready_at() - now);
+        // What is missing comes in half the time.
+        bucket.take(now, 940);
+        assert_eq!(bucket.ready_at() - now, fast.time_for(Bytes::new(1_000)));
+        bucket.set_rate(now, slow);
+        let waits = (bucket.ready_at() - now).abs_diff(slow.time_for(Bytes::new(1_000)));
+        assert!(waits.as_nanos() < 10, "but for what is rounded: {waits}");
+        assert_eq!(drain(&mut bucket, now), 0);
     }
 }

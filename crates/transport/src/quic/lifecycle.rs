@@ -59,23 +59,10 @@ impl<L: Library> Conversation<L> {
         self.connections.retain(|connection| !connection.quic.is_drained());
         if L::MULTIPATH {
             self.keep_paths(now);
-        } else if self.open().is_some() {
-            self.move_on(now);
+        } else {
             self.follow();
         }
         self.find_deadline(now);
-    }
-
-    /// Moves a client to its next path, as soon as the server has confirmed the handshake.
-    fn move_on(&mut self, now: Time) {
-        let (Some(path), Some(connection)) = (self.next_path, self.connections.first_mut()) else { return };
-        if path == self.path {
-            self.next_path = None;
-        } else if connection.quic.moves(now) {
-            self.next_path = None;
-            self.path_before = std::mem::replace(&mut self.path, path);
-            self.events.extend([Event::PathDown(self.path_before), Event::PathUp(path)]);
-        }
     }
 
     fn on_happened(&mut self, now: Time, index: usize, happened: Happened<<L::Connection as Quic>::Stream>) {
@@ -152,13 +139,13 @@ impl<L: Library> Conversation<L> {
         info!(path = path.0, %peer, took = %(now - began), "handshake complete");
         self.state = State::Open(handle);
         self.peer = Some(peer);
-        self.path = path;
+        (self.path, self.path_before) = (path, path);
         self.observed.handshake = Some(now - began);
         self.observed.count(counted);
         self.observed.traffic = self.connections[index].traffic;
         self.events.push_back(Event::Connected);
         if L::MULTIPATH {
-            self.paths.begin(now, path, self.config.keep_alive);
+            self.paths.begin(now, path, self.config.path_keep_alive());
             self.events.push_back(Event::PathUp(path));
         }
         self.carrier.settle_early(&mut self.connections[index].quic, &mut self.events);
@@ -182,11 +169,15 @@ impl<L: Library> Conversation<L> {
         if !ours {
             return;
         }
+        let turn_of_the_next = reason == CloseReason::TimedOut && self.next_attempt().is_some();
         if let (State::Waiting, Role::Client(hello)) = (&self.state, &mut self.role)
             && let Some(again) = hello.ended.again(now, &reason)
         {
             (hello.next, hello.again) = (Some(again), true);
             debug!(after = %again.saturating_since(now), "handshake is repeated");
+            return self.carrier.lose_early(&mut self.events);
+        }
+        if turn_of_the_next {
             return self.carrier.lose_early(&mut self.events);
         }
         self.finish(reason);
@@ -205,8 +196,9 @@ impl<L: Library> Conversation<L> {
     fn follow(&mut self) {
         let Some(path) = self.open().map(|connection| self.remote(connection)) else { return };
         if path != self.path {
-            let old = std::mem::replace(&mut self.path, path);
-            self.events.extend([Event::PathDown(old), Event::PathUp(path)]);
+            self.path_before = std::mem::replace(&mut self.path, path);
+            // In this order: what goes takes the new one.
+            self.events.extend([Event::PathUp(path), Event::PathDown(self.path_before)]);
         }
     }
 }

@@ -146,7 +146,6 @@ mod crypto;
 pub mod frame;
 mod library;
 mod lifecycle;
-mod outgoing;
 mod paths;
 #[cfg(feature = "qlog")]
 pub mod qlog;
@@ -213,10 +212,8 @@ pub struct Conversation<L: Library> {
     peer: Option<Fingerprint>,
     /// With one path: where it is.
     path: PathId,
-    /// Where it was before it moved.
+    /// Where a server's client was before it moved.
     path_before: PathId,
-    /// A client's next path, until it may move.
-    next_path: Option<PathId>,
     /// Several paths.
     paths: Paths,
     /// The path of the datagram at work.
@@ -283,20 +280,6 @@ impl Quic {
     pub fn path(&self) -> PathId {
         self.path
     }
-
-    /// Client: goes on over another path (RFC 9000 section 9: active migration, with another connection ID), or begins
-    /// there. While the handshake is under way it may not move (section 9.1) and does so afterwards. On a server this
-    /// does nothing: it follows the client.
-    pub fn set_path(&mut self, now: Time, path: PathId) {
-        match (&self.role, self.connections.is_empty()) {
-            (Role::Server, _) => {}
-            (Role::Client(_), true) => self.path = path,
-            (Role::Client(_), false) => {
-                self.next_path = Some(path);
-                self.lent(now, |quic| quic.settle(now));
-            }
-        }
-    }
 }
 
 impl MpQuic {
@@ -307,8 +290,7 @@ impl MpQuic {
 }
 
 impl<L: Library> Conversation<L> {
-    /// Connects to whichever of `trust` is at the other end: of path 0 (or see [`Quic::set_path`]); of the first path that is
-    /// added, where there are several.
+    /// Connects to whichever of `trust` is at the other end: of path 0; of the first path that is added, where there are several.
     pub fn client(config: QuicConfig, identity: &Identity, trust: Trust, mut entropy: Entropy) -> Self {
         let key_lines = Arc::new(KeyLines::default());
         let tls = tls::client(identity, &trust, &config, L::MULTIPATH, key_lines.clone());
@@ -346,7 +328,6 @@ impl<L: Library> Conversation<L> {
             peer: None,
             path: PathId(0),
             path_before: PathId(0),
-            next_path: None,
             paths: Paths::default(),
             arrival: PathId(0),
             origins: Origins::default(),
@@ -431,7 +412,9 @@ impl<L: Library> Conversation<L> {
     }
 
     fn find_deadline(&mut self, now: Time) {
-        let paced = self.carrier.wake().map(|at| Deadline::new(at, "paced"));
+        // An attempt to connect that has ended takes nothing more.
+        let takes = (0..self.connections.len()).any(|index| self.stage(index).is_some());
+        let paced = self.carrier.wake().filter(|_| takes).map(|at| Deadline::new(at, "paced"));
         let starts = self.next_attempt().map(|at| Deadline::new(at.max(now), "connect"));
         let client = matches!(self.role, Role::Client(_));
         let open = matches!(self.state, State::Open(_));

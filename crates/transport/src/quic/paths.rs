@@ -144,7 +144,7 @@ impl<L: Library> Conversation<L> {
             }
         }
         if self.paths.next_ping.is_some_and(|at| at <= now) {
-            self.paths.next_ping = Some(now + self.config.keep_alive);
+            self.paths.next_ping = Some(now + self.config.path_keep_alive());
             for path in quic.paths() {
                 let _ = quic.ping_path(path);
             }

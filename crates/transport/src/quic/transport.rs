@@ -56,10 +56,11 @@ impl<L: Library> Conversation<L> {
         }
     }
 
-    /// What was accepted leaves before the end is told, as far as QUIC sends it at once: afterwards it sends nothing else.
+    /// What was accepted leaves before the end is told, as far as QUIC sends it at once: afterwards it sends nothing else. What strangers were to hear makes room.
     fn send_last(&mut self, now: Time) {
         let State::Open(handle) = self.state else { return };
         let Some(index) = self.index(handle) else { return };
+        self.answers.clear();
         while self.answers.len() < MAX_ANSWERS
             && let Some(Transmit { path, .. }) = self.transmit_of(now, index)
         {
@@ -68,7 +69,7 @@ impl<L: Library> Conversation<L> {
     }
 
     /// What may go over a connection.
-    fn stage(&self, index: usize) -> Option<Stage> {
+    pub(super) fn stage(&self, index: usize) -> Option<Stage> {
         let Connection { handle, quic, .. } = &self.connections[index];
         let client = matches!(self.role, Role::Client(_)) && self.state == State::Waiting;
         if self.state == State::Open(*handle) {

@@ -5,6 +5,8 @@ use std::time::Duration as StdDuration;
 use dcsctp::api::Options;
 use taut_core::{Bytes, Duration};
 
+use crate::udp::MAX_DATAGRAM;
+
 /// Ports, verification tag and checksum (RFC 9260 section 3.1).
 const COMMON_HEADER: usize = 12;
 /// RFC 8260 section 2.1.
@@ -70,10 +72,10 @@ impl SctpConfig {
         self
     }
 
-    /// The longest SCTP packet, the payload of the UDP datagram. Default 1200 B; from 512 B to 65507 B, rounded down to
-    /// a multiple of 4. Leave room for 28 B when it is sealed.
+    /// The longest SCTP packet, the payload of the UDP datagram. Default 1200 B; from 512 B to 65479 B, rounded down to
+    /// a multiple of 4. What passes Ethernet whole when it is sealed has 28 B less than what does otherwise.
     pub fn max_packet(mut self, bytes: Bytes) -> Self {
-        self.packet = bytes.get().clamp(512, 65_507) & !3;
+        self.packet = bytes.get().clamp(512, MAX_DATAGRAM.get()) & !3;
         self
     }
 

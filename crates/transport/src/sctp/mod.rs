@@ -604,6 +604,10 @@ impl Transport for Sctp {
         Waiting::irreplaceable(self.unsent_irreplaceable > 0 || self.waiting.has_irreplaceable())
     }
 
+    fn abandon(&mut self) {
+        self.ended();
+    }
+
     /// Sends what is reliable, and SHUTDOWN once that has arrived; closed when the peer agreed, or after about two minutes without an answer.
     /// A second call sends ABORT, and it is closed at once.
     fn close(&mut self, now: Time) {

@@ -69,6 +69,7 @@ impl Stack {
         };
         match self {
             Self::Plain(_) => reason.map_or(Trouble::NoAnswer, Trouble::from),
+            Self::Secured(secured) if secured.is_turned_away() => Trouble::Busy,
             Self::Secured(secured) => secured.stats().into(),
             Self::Sealed(sealed) => sealed.stats().into(),
         }

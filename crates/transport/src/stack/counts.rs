@@ -102,7 +102,10 @@ fn of_mptcp(stats: &MptcpStats) -> Vec<Count> {
 }
 
 fn of_quic(stats: &QuicStats) -> Vec<Count> {
-    counts!(stats; offered sent sent_early superseded too_late received refused packets_sent packets_lost)
+    let refused = stats.refused + stats.replayed;
+    let mut counts = counts!(stats; offered sent sent_early superseded too_late received; "refused": refused);
+    counts.extend(counts!(stats; packets_sent packets_lost));
+    counts
 }
 
 fn of_sctp(stats: &SctpStats) -> Vec<Count> {

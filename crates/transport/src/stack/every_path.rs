@@ -46,7 +46,7 @@ impl EveryPath {
 }
 
 impl Transport for EveryPath {
-    passes_on!(self, self.udp => send handle_timeout poll_event poll_timeout close round_trip send_rate delivered waiting);
+    passes_on!(self, self.udp => send handle_timeout poll_event poll_timeout close abandon round_trip send_rate delivered waiting);
     fn handle_input(&mut self, now: Time, input: Datagram<'_>) {
         self.learn(input.path);
         self.udp.handle_input(now, input);

@@ -54,11 +54,10 @@ impl From<&CloseReason> for Trouble {
     }
 }
 
-/// Of Noise around datagrams.
+/// Of Noise around datagrams, unless the robot said last that it is busy.
 impl From<SecuredStats> for Trouble {
     fn from(stats: SecuredStats) -> Self {
         match stats {
-            SecuredStats { busy: 1.., .. } => Self::Busy,
             SecuredStats { opened: 0, other_service: 1.., .. } => Self::other_service(),
             SecuredStats { opened: 1.., .. } => {
                 Self::Ended("nothing was heard of the robot any more".to_owned())

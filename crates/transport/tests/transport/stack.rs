@@ -151,6 +151,52 @@ fn what_cannot_be_is_said_and_not_built() {
     assert!(matches!(build(spaced, None), Err(StackError::Etp(_))));
 }
 
+/// Until neither has more to say, without delay.
+fn exchange(now: Time, operator: &mut Stack, robot: &mut Stack) {
+    for _ in 0..4 {
+        for (from, to) in [(0, 1), (1, 0)] {
+            let ends = [&mut *operator, &mut *robot];
+            let mut data = Vec::new();
+            while let Some(sent) = ends[from].poll_transmit(now, &mut data) {
+                let input = Datagram { path: sent.path, ecn: Ecn::NotCapable, data: &data, padding: 0 };
+                ends[to].handle_input(now, input);
+                data.clear();
+            }
+        }
+    }
+}
+
+#[test]
+fn that_another_operator_has_the_robot_is_told_for_as_long_as_the_robot_says_so() {
+    let udp = || StackSpec::Udp(UdpConfig::new());
+    let identity = |name| Identity::from_seed(Seed::new(1), name);
+    let names = ["first", "second"];
+    let trust: Trust = names.map(|name| identity(name).fingerprint()).into_iter().collect();
+    let protection = Protection::new(identity("robot"), trust);
+    let mut robot = Stack::new(udp(), Side::Waits, Some(protection), Seeded(Side::Waits)).unwrap();
+    let [mut first, mut second] = names.map(|name| {
+        let protection = Protection::new(identity(name), Trust::only(identity("robot").fingerprint()));
+        Stack::new(udp(), Side::Opens, Some(protection), Seeded(Side::Opens)).unwrap()
+    });
+    let turn = |ms: u64, operator: &mut Stack, robot: &mut Stack| {
+        let now = Time::ZERO + MS * ms;
+        operator.handle_timeout(now);
+        exchange(now, operator, robot);
+    };
+    turn(0, &mut first, &mut robot);
+    turn(10, &mut second, &mut robot);
+    assert_eq!(second.trouble(), Trouble::Busy);
+    first.close(Time::ZERO + MS * 20);
+    turn(20, &mut first, &mut robot);
+    turn(2_000, &mut second, &mut robot);
+    assert!(second.is_open());
+    robot.send(Time::ZERO + MS * 2_000, Message { data: vec![1], ..Message::default() }).unwrap();
+    turn(2_000, &mut second, &mut robot);
+    robot.close(Time::ZERO + MS * 2_010);
+    turn(2_010, &mut second, &mut robot);
+    assert!(matches!(second.trouble(), Trouble::Ended(_)), "{}", second.trouble());
+}
+
 #[test]
 fn an_operator_learns_what_stands_in_the_way() {
     let spec = StackSpec::Udp(UdpConfig::new());
@@ -160,16 +206,6 @@ fn an_operator_learns_what_stands_in_the_way() {
         Stack::new(spec, Side::Opens, Some(protection(Side::Opens)), Seeded(Side::Opens)).unwrap();
     assert_eq!(operator.trouble(), Trouble::NoAnswer);
     operator.handle_timeout(Time::ZERO);
-    for _ in 0..4 {
-        for (from, to) in [(0, 1), (1, 0)] {
-            let ends = [&mut operator, &mut robot];
-            let mut data = Vec::new();
-            while let Some(sent) = ends[from].poll_transmit(Time::ZERO, &mut data) {
-                let input = Datagram { path: sent.path, ecn: Ecn::NotCapable, data: &data, padding: 0 };
-                ends[to].handle_input(Time::ZERO, input);
-                data.clear();
-            }
-        }
-    }
+    exchange(Time::ZERO, &mut operator, &mut robot);
     assert!(matches!(operator.trouble(), Trouble::Ended(why) if why.contains("proxy")));
 }

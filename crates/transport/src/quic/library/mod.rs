@@ -468,8 +468,6 @@ pub trait Connection {
     fn identity(&self) -> Option<Box<dyn Any>>;
     /// The address of its first path.
     fn remote(&self) -> Option<SocketAddr>;
-    /// Client: goes on from another address, with another connection ID, if the server has confirmed the handshake.
-    fn moves(&mut self, now: Time) -> bool;
     /// Several paths, if it has such.
     fn multipath(&mut self) -> Option<&mut noq_proto::Connection>;
     /// The smoothed round trip, of the fastest path.

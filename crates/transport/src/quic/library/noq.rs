@@ -31,7 +31,7 @@ fn tune(transport: &mut TransportConfig, config: &QuicConfig) {
     transport
         .max_concurrent_multipath_paths(MAX_PATHS as u32)
         .default_path_max_idle_timeout(Some(config.path_idle_timeout.into()))
-        .default_path_keep_alive_interval(Some(config.keep_alive.into()));
+        .default_path_keep_alive_interval(Some(config.path_keep_alive().into()));
 }
 
 #[cfg(feature = "qlog")]
@@ -79,11 +79,6 @@ impl Connection for noq_proto::Connection {
     /// None when its first path has been abandoned.
     fn remote(&self) -> Option<SocketAddr> {
         self.network_path(PathId::ZERO).ok().map(|four| four.remote())
-    }
-
-    /// It opens a path instead.
-    fn moves(&mut self, _: Time) -> bool {
-        false
     }
 
     fn multipath(&mut self) -> Option<&mut noq_proto::Connection> {

@@ -54,16 +54,6 @@ impl Connection for quinn_proto::Connection {
         Some(self.remote_address())
     }
 
-    /// RFC 9000 section 9.4: what was learned about the old path says nothing about the new one.
-    fn moves(&mut self, now: Time) -> bool {
-        let confirmed = self.stats().frame_rx.handshake_done > 0;
-        if confirmed {
-            self.path_changed(clock::instant(now));
-            self.local_address_changed();
-        }
-        confirmed
-    }
-
     fn multipath(&mut self) -> Option<&mut noq_proto::Connection> {
         None
     }

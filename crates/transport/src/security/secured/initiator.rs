@@ -14,6 +14,8 @@ pub(super) struct Initiator {
     conversation: u64,
     /// The conversation was open once.
     begun: bool,
+    /// The robot said last that another one has it.
+    pub(super) turned_away: bool,
     /// The greatest timestamp that was sent.
     timestamp: u64,
     trial: Option<Trial>,
@@ -44,6 +46,7 @@ impl Initiator {
             peer,
             conversation,
             begun: false,
+            turned_away: false,
             timestamp: 0,
             trial: None,
             cookie: None,
@@ -78,14 +81,15 @@ impl<T: Transport> Secured<T> {
         let trial = initiator.trial.take().expect("it was there");
         debug!(path = path.0, verdict = ?answer.verdict, "handshake answered");
         let lost = initiator.begun && answer.verdict != Verdict::Continued;
-        if answer.verdict == Verdict::Busy {
+        initiator.turned_away = answer.verdict == Verdict::Busy;
+        if initiator.turned_away {
             self.stats.busy += 1;
             initiator.not_before = now + self.config.silence;
         }
         if lost {
             // The robot began anew or took another operator: what the transport inside remembers is of no use.
             self.end(false);
-        } else if answer.verdict != Verdict::Busy {
+        } else if !initiator.turned_away {
             self.stats.handshakes += 1;
             self.stats.rekeys += u64::from(initiator.begun);
             initiator.begun = true;

@@ -203,6 +203,11 @@ impl<T: Transport> Secured<T> {
         matches!(self.phase, Phase::Open | Phase::Closing(_))
     }
 
+    /// At the operator: does another one have the robot, by what it said last?
+    pub fn is_turned_away(&self) -> bool {
+        matches!(&self.role, Role::Initiator(initiator) if initiator.turned_away)
+    }
+
     /// A robot's end waits for the next conversation when one is over, but not after it was [closed](Transport::close) at this end.
     pub fn serves_again(&self) -> bool {
         !matches!(self.phase, Phase::Closing(_) | Phase::Closed)
@@ -303,6 +308,7 @@ impl<T: Transport> Secured<T> {
         if say_goodbye {
             self.post_control(Control::Close);
         }
+        self.inner.abandon();
         while let Some(event) = self.inner.poll_event() {
             if !matches!(event, Event::Connected | Event::Closed) {
                 self.events.push_back(event);

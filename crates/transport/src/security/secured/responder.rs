@@ -32,6 +32,8 @@ pub(super) struct Responder<T> {
     doorkeeper: Doorkeeper,
     /// The MACs of the last ones, by which a copy is known without any arithmetic, and why it is refused.
     seen: VecDeque<([u8; MAC], DropCause)>,
+    /// The last ones to which the robot was busy.
+    turned_away: VecDeque<TurnedAway>,
 }
 
 struct Trusted {
@@ -64,6 +66,14 @@ struct Pending {
     answered: VecDeque<Origin>,
 }
 
+/// An initiation to which the robot was busy. Its answer may be lost: a copy of it is answered once more, and looked into anew when the robot is free by
+/// then, which binds nobody before its sender has shown that it has the keys.
+struct TurnedAway {
+    serving: Serving,
+    signed: Vec<u8>,
+    response: Vec<u8>,
+}
+
 impl Pending {
     fn answers(&mut self, origin: Origin) {
         if !self.answered.contains(&origin) {
@@ -81,8 +91,16 @@ impl<T> Responder<T> {
             .iter()
             .map(|peer| Trusted { peer: Peer::new(peer, config.service), newest: None })
             .collect();
-        let (pending, seen) = (Vec::new(), VecDeque::new());
-        Self { make, trusted, pending, serving: None, used: false, doorkeeper: Doorkeeper::new(config), seen }
+        Self {
+            make,
+            trusted,
+            pending: Vec::new(),
+            serving: None,
+            used: false,
+            doorkeeper: Doorkeeper::new(config),
+            seen: VecDeque::new(),
+            turned_away: VecDeque::new(),
+        }
     }
 
     pub(super) fn operator(&self) -> Option<Fingerprint> {
@@ -108,6 +126,13 @@ impl<T> Responder<T> {
             self.seen.pop_front();
         }
         self.seen.push_back((mac, copies));
+    }
+
+    fn turn_away(&mut self, other: TurnedAway) {
+        if self.turned_away.len() == PENDING {
+            self.turned_away.pop_front();
+        }
+        self.turned_away.push_back(other);
     }
 
     fn keep(&mut self, pending: Pending) {
@@ -155,7 +180,14 @@ impl<T: Transport> Secured<T> {
             self.post(path, response);
             return Ok(());
         }
-        if let Some((_, cause)) = responder.seen.iter().find(|(seen, _)| *seen == mac) {
+        let turned_away = responder.turned_away.iter().find(|other| other.signed == signed);
+        if let Some(busy) = turned_away.filter(|it| responder.is_busy(it.serving, silent, &self.config)) {
+            let response = busy.response.clone();
+            self.post(path, response);
+            return Err(DropCause::Replayed);
+        }
+        let again = turned_away.is_some();
+        if !again && let Some((_, cause)) = responder.seen.iter().find(|(seen, _)| *seen == mac) {
             return Err(*cause);
         }
         // Whoever floods the robot with others does not keep the operator that it serves from new keys.
@@ -171,10 +203,12 @@ impl<T: Transport> Secured<T> {
                 return Err(DropCause::Unauthenticated);
             };
             let newest = responder.trusted[operator].newest;
-            let late = newest.is_some_and(|newest| request.offer.timestamp <= newest);
+            let timestamp = request.offer.timestamp;
+            let late = newest.is_some_and(|newest| timestamp < newest || timestamp == newest && !again);
             if late { Err(DropCause::Replayed) } else { Ok((request, operator)) }
         });
         responder.saw(mac, looked.as_ref().err().copied().unwrap_or(DropCause::Replayed));
+        responder.turned_away.retain(|other| other.signed != signed);
         let (request, operator) = looked?;
         let trusted = &mut responder.trusted[operator];
         trusted.newest = Some(request.offer.timestamp);
@@ -190,10 +224,12 @@ impl<T: Transport> Secured<T> {
         };
         let mut response = Vec::new();
         let keys = self.local.respond(now, request, &peer, verdict, &mut response);
-        if !busy {
-            let (signed, response) = (signed.to_vec(), response.clone());
+        let (signed, copy) = (signed.to_vec(), response.clone());
+        if busy {
+            responder.turn_away(TurnedAway { serving, signed, response: copy });
+        } else {
             let answered = VecDeque::from([origin]);
-            responder.keep(Pending { serving, keys, signed, response, answered });
+            responder.keep(Pending { serving, keys, signed, response: copy, answered });
         }
         debug!(path = path.0, ?verdict, peer = %peer.fingerprint, "handshake answered");
         self.post(path, response);

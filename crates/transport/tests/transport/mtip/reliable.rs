@@ -125,8 +125,13 @@ fn what_is_reliable_arrives_though_thousands_of_samples_have_overtaken_it() {
 
 #[test]
 fn what_is_reliable_and_has_a_deadline_is_sent_again_until_then_and_not_after() {
-    let policies =
-        [Policy::All, Policy::Best(1), Policy::Fixed(PathId(0)), Policy::Adaptive(Adaptive::default())];
+    let policies = [
+        Policy::All,
+        Policy::Best(1),
+        Policy::Fixed(PathId(0)),
+        Policy::Adaptive(Adaptive::default()),
+        Policy::Deadline(Target::default()),
+    ];
     for policy in policies {
         let deadline = Some(ms(300));
         let mut net = net(MtipConfig::new().policy(policy));
@@ -142,5 +147,20 @@ fn what_is_reliable_and_has_a_deadline_is_sent_again_until_then_and_not_after() 
         net.run_until(at_ms(4_000));
         assert_eq!(net.ends[CLIENT].stats().copies, copies, "{policy:?}");
         assert!(net.received().iter().all(|(tag, _)| *tag == 1), "{policy:?}");
+        let dropped = |event: &Event| matches!(event, Event::Dropped { .. });
+        let late = |event: &Event| *event == Event::Dropped { tag: 2, cause: DropCause::TooLate };
+        assert_eq!([net.count(CLIENT, dropped), net.count(CLIENT, late)], [1, 1], "{policy:?}");
+        assert_eq!(net.ends[CLIENT].stats().given_up, 1, "{policy:?}");
     }
+}
+
+#[test]
+fn a_short_outage_costs_a_reliable_message_no_more_than_itself_however_long_its_deadline_is() {
+    let mut net = net(MtipConfig::new());
+    net.ways.iter_mut().for_each(|way| way.cut = Some((at_ms(1_000), at_ms(1_100))));
+    net.send(Message { deadline: Some(ms(5_000)), ..reliable(&net, 1) });
+    net.run_until(at_ms(8_000));
+    let took: Vec<_> = net.received().iter().map(|(_, took)| *took).collect();
+    assert!(matches!(took[..], [took] if took < ms(300)), "{took:?}");
+    assert_eq!(net.count(CLIENT, |event| matches!(event, Event::Dropped { .. })), 0);
 }

@@ -76,6 +76,8 @@ pub(crate) struct Net {
     pub(crate) link: Link,
     pub(crate) events: Vec<Vec<(Time, Event)>>,
     pub(crate) records: Vec<Record>,
+    /// On which path the server sees the first client now, as when a NAT forgot it.
+    pub(crate) seen_on: u8,
     flying: BinaryHeap<Reverse<Arrival>>,
     number: u64,
 }
@@ -95,7 +97,8 @@ impl Net {
         };
         let events = nodes.iter().map(|_| Vec::new()).collect();
         let (now, number) = (Time::ZERO, 0);
-        Self { now, nodes, link, events, records: Vec::new(), flying: BinaryHeap::new(), number }
+        let (records, flying) = (Vec::new(), BinaryHeap::new());
+        Self { now, nodes, link, events, records, seen_on: 0, flying, number }
     }
 
     /// A client and a server that trust each other.
@@ -204,6 +207,7 @@ impl Net {
             self.records.push(Record { at: self.now, from, path: transmit.path, data: data.clone() });
             let (to, path) = match from {
                 SERVER => (usize::from(path / PATHS) + 1, path % PATHS),
+                CLIENT => (SERVER, self.seen_on),
                 client => (SERVER, (client as u8 - 1) * PATHS + path),
             };
             self.carry(from, to, path, std::mem::take(&mut data));

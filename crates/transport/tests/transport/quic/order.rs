@@ -69,6 +69,44 @@ fn what_cannot_be_sent_is_refused_at_once() {
 }
 
 #[test]
+fn a_stop_finds_room_where_reliable_states_have_filled_the_buffer() {
+    let mut net = Net::pair(&QuicConfig::new().max_message(Bytes::new(1_000)).send_buffer(Bytes::new(4_000)));
+    let now = net.now;
+    let taken = (0..100).take_while(|_| net.nodes[CLIENT].send(now, command(now, 1, 1, 100)).is_ok()).count();
+    assert!((20..30).contains(&taken), "{taken}");
+    assert_eq!(net.nodes[CLIENT].send(now, command(now, 0, 0, 100)), Ok(()));
+    net.run_for(ms(1_000));
+    assert_eq!(latencies(&net, SERVER, 0).len(), 1);
+    assert_eq!(latencies(&net, SERVER, 1).len(), taken);
+}
+
+#[test]
+fn a_sample_takes_the_place_of_one_of_its_own_series() {
+    let mut net = Net::pair(&QuicConfig::new().queue(2));
+    for (tag, series) in [(1, 7), (2, 9), (3, 9), (4, 9)] {
+        net.send(CLIENT, Message { tag, series: Some(series), ..sample(net.now, 20) });
+    }
+    let gone: Vec<_> = net.events[CLIENT].iter().map(|(_, event)| event).collect();
+    assert_eq!(gone, [&Event::Dropped { tag: 2, cause: DropCause::Superseded }]);
+    assert_eq!(net.nodes[CLIENT].stats().superseded, 1);
+}
+
+#[test]
+fn what_is_before_a_stop_in_its_stream_waits_for_no_rate_either() {
+    let slow = taut_core::Bitrate::from_bps(500_000);
+    let paced = Paced::new().floor(slow).ceiling(slow);
+    let mut net = Net::connected(&QuicConfig::new().congestion(Congestion::Paced(paced)));
+    for _ in 0..40 {
+        net.send(CLIENT, command(net.now, 2, 2, 1_000));
+    }
+    net.run_for(ms(5));
+    net.send(CLIENT, command(net.now, 3, 2, 100));
+    net.send(CLIENT, command(net.now, 3, 0, 20));
+    net.run_for(ms(1_000));
+    assert!(latencies(&net, SERVER, 3).iter().all(|took| *took < ms(25)), "{:?}", latencies(&net, SERVER, 3));
+}
+
+#[test]
 fn an_empty_message_is_a_message() {
     let mut net = Net::connected(&QuicConfig::new());
     for reliability in [Reliability::Unreliable, Reliability::Reliable] {

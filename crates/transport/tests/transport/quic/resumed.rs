@@ -1,10 +1,11 @@
 //! The second handshake between the same two.
 
-use taut_core::{DropCause, Event, Seed, Transport};
+use taut_core::{Bitrate, DropCause, Duration, Event, Seed, Transport};
 use taut_transport::entropy::Entropy;
 use taut_transport::identity::Trust;
-use taut_transport::quic::{Quic, QuicConfig, QuicStats, Resumption};
+use taut_transport::quic::{Congestion, Paced, Quic, QuicConfig, QuicStats, Resumption};
 
+use crate::forge::version_negotiation;
 use crate::quic::harness::*;
 
 struct Peers {
@@ -128,6 +129,28 @@ fn early_samples_that_are_not_taken_are_reported() {
         .filter(|(_, e)| matches!(e, Event::Dropped { cause: DropCause::Abandoned, .. }));
     assert_eq!(dropped.count() as u64, sent_early);
     assert_eq!(latencies(&net, SERVER, 1).len() as u64, 100 - sent_early, "the rest arrives");
+}
+
+#[test]
+fn an_attempt_that_was_ended_leaves_nothing_to_wake_up_for_but_the_next() {
+    let mut peers = Peers::new();
+    let slow = Bitrate::from_bps(64_000);
+    peers.operator = peers.operator.congestion(Congestion::Paced(Paced::new().floor(slow).ceiling(slow)));
+    peers.session(operator(), 1);
+    let mut net = peers.begin(operator(), 2);
+    net.link.cut = true;
+    // More than goes at once: the rest waits for the rate.
+    for _ in 0..400 {
+        net.send(CLIENT, sample(net.now, 8));
+        net.run_for(Duration::from_micros(200));
+    }
+    let paced = |net: &Net| net.nodes[CLIENT].poll_timeout().filter(|deadline| deadline.why == "paced");
+    let wake = paced(&net).expect("what waits for the rate is the next that is due").at;
+    // Whoever overhears the first packet can say that there is no such version (RFC 9000 section 6.2).
+    let first = net.records.iter().find(|record| record.from == CLIENT).expect("it says hello").data.clone();
+    net.inject(CLIENT, 0, &version_negotiation(&first));
+    assert_eq!(net.nodes[CLIENT].close_reason(), None, "it is tried again");
+    assert_eq!(paced(&net), None, "and until then nothing goes, at {wake} or later");
 }
 
 #[test]

@@ -61,6 +61,25 @@ fn a_recorded_session_is_not_accepted_again() {
     assert_eq!(other.nodes[SERVER].poll_timeout(), None, "it forgets");
 }
 
+/// A server has room for sixteen answers that wait for its driver.
+#[test]
+fn what_strangers_were_to_hear_keeps_no_last_word_from_the_peer() {
+    let mut net = Net::connected(&QuicConfig::new());
+    // Of a version that there is not (RFC 9000 section 6): it is answered.
+    let mut strange = vec![0; 1_200];
+    strange[..15].copy_from_slice(&[0xc0, 0x1a, 0x2a, 0x3a, 0x4a, 8, 1, 2, 3, 4, 5, 6, 7, 8, 0]);
+    let now = net.now;
+    for path in 32..64 {
+        let input = Datagram { path: PathId(path), ecn: Ecn::NotCapable, data: &strange, padding: 0 };
+        net.nodes[SERVER].handle_input(now, input);
+    }
+    net.nodes[SERVER].send(now, command(now, 0, 0, 40)).expect("there is room");
+    net.nodes[SERVER].close(now);
+    net.run_for(ms(100));
+    assert_eq!(net.received(CLIENT).len(), 1);
+    assert!(net.saw(CLIENT, &Event::Closed));
+}
+
 /// The first datagram of a client that never says more.
 fn hello(now: Time, number: u64) -> Vec<u8> {
     let mut hello = Vec::new();
@@ -147,8 +166,10 @@ proptest! {
                 0..3 => command(net.now, stream, (stream % 4) as u8, 16 + size),
                 3..6 => sample(net.now, 16 + size % 1_100),
                 _ => {
-                    let now = net.now;
-                    net.nodes[CLIENT].set_path(now, PathId((size % 16) as u8));
+                    // A handshake does not change its path (RFC 9000 section 9).
+                    if net.saw(SERVER, &Event::Connected) {
+                        net.seen_on = (size % 16) as u8;
+                    }
                     net.run_for(ms(wait));
                     continue;
                 }

@@ -1,14 +1,18 @@
 //! Transports with a life of their own inside.
 
-use taut_core::{Duration, Event, Message, Reliability, Seed, StreamId, Transport};
+use taut_core::{
+    Datagram, Duration, Ecn, Event, Message, PathId, Reliability, Seed, StreamId, Time, Transport,
+};
+use taut_transport::dccp::{Dccp, DccpConfig};
 use taut_transport::entropy::Entropy;
 use taut_transport::etp::{Etp, EtpConfig};
 use taut_transport::identity::Trust;
+use taut_transport::mtip::{Mtip, MtipConfig};
 use taut_transport::sctp::{Sctp, SctpConfig};
 use taut_transport::security::{Secured, SecurityConfig};
 
 use crate::net::{MS, Net, at_ms};
-use crate::secured::identity;
+use crate::secured::{identity, udp};
 
 fn around<T: Transport>(inner: T, make: impl FnMut() -> T + Send + 'static) -> Net<Secured<T>> {
     let config = SecurityConfig::new().rekey_after(Duration::from_millis(700));
@@ -77,4 +81,78 @@ fn the_gap_transport_finds_its_gap_inside() {
     }
     let arrived = net.received(1).count();
     assert!((470..=500).contains(&arrived), "one each 4 ms: {arrived}");
+}
+
+/// Of five messages that `end` takes: those that it drops, and those that come, when `ends` is what happens next.
+fn fates<T: Transport>(
+    net: &mut Net<Secured<T>>,
+    end: usize,
+    ends: impl FnOnce(&mut Net<Secured<T>>),
+) -> [usize; 2] {
+    for tag in 0..5 {
+        let (data, reliability) = (vec![tag as u8; 20], Reliability::Reliable);
+        let message = Message { data, tag, created: net.now, reliability, ..Message::default() };
+        net.ends[end].send(net.now, message).expect("there is room");
+    }
+    ends(net);
+    net.run_for(MS * 5_000);
+    let dropped = net.events[end].iter().filter(|(_, event)| matches!(event, Event::Dropped { .. })).count();
+    [dropped, net.received(1 - end).count()]
+}
+
+/// The messages of either end that wait when a conversation under Noise is over, or never was one.
+fn what_waits_is_reported<T: Transport>(
+    operator: impl Fn() -> T,
+    robot: impl Fn() -> T + Clone + Send + 'static,
+) {
+    let name = std::any::type_name::<T>();
+    let begin = || around(operator(), robot.clone()).lossy(0.0);
+    let mut net = begin();
+    let fate = fates(&mut net, 0, |net| net.ends[0].close(net.now));
+    assert_eq!(fate, [5, 0], "{name}: closed before there were keys");
+
+    let mut net = begin();
+    net.run_until(at_ms(1_000));
+    net.ways[1].cut = true;
+    let fate = fates(&mut net, 1, |net| {
+        let before = net.sent.len();
+        net.ends[0].close(net.now);
+        net.drain(0);
+        for (now, _, path, data) in net.sent.drain(before..) {
+            net.ends[1].handle_input(now, Datagram { path, ecn: Ecn::NotCapable, data: &data, padding: 0 });
+        }
+    });
+    assert_eq!(fate.iter().sum::<usize>(), 5, "{name}: the peer said goodbye: {fate:?}");
+
+    let mut net = begin();
+    net.run_until(at_ms(1_000));
+    net.ways.iter_mut().for_each(|way| way.cut = true);
+    let fate = fates(&mut net, 0, |net| {
+        net.now += MS * 60_000;
+        net.ends[0].handle_timeout(net.now);
+    });
+    assert_eq!(fate.iter().sum::<usize>(), 5, "{name}: its keys ended: {fate:?}");
+}
+
+#[test]
+fn what_waits_inside_when_a_conversation_ends_is_reported_by_every_transport() {
+    let entropy = |name: &str| Entropy::seeded(Seed::new(1), name);
+    let rng = |name: &str| Seed::new(1).stream(name);
+    what_waits_is_reported(udp, udp);
+    let etp = || Etp::new(EtpConfig::fixed(MS * 4)).expect("in range");
+    what_waits_is_reported(etp, etp);
+    what_waits_is_reported(
+        move || Sctp::client(SctpConfig::new(), entropy("client")),
+        move || Sctp::server(SctpConfig::new(), entropy("server")),
+    );
+    what_waits_is_reported(
+        move || Dccp::client(DccpConfig::new(), rng("client")),
+        move || Dccp::server(DccpConfig::new(), rng("server")),
+    );
+    let mtip = || {
+        let mut mtip = Mtip::client(MtipConfig::new(), 1);
+        mtip.add_path(Time::ZERO, PathId(0));
+        mtip
+    };
+    what_waits_is_reported(mtip, || Mtip::server(MtipConfig::new()));
 }

@@ -34,6 +34,17 @@ fn a_first_path_that_is_dead_costs_a_second_and_not_the_conversation() {
 }
 
 #[test]
+fn a_first_path_that_is_dead_does_not_end_an_attempt_that_is_given_up_before_the_next_ones_turn() {
+    let mut net = Net::new(QuicConfig::multipath(PathUse::FailOver).idle_timeout(ms(500)), 1);
+    net.ways[0].cut = Some((Time::ZERO, Time::MAX));
+    net.run_until(at_ms(1_200));
+    for end in [CLIENT, SERVER] {
+        assert_eq!(net.count(end, |event| *event == Event::Connected), 1, "{end}");
+        assert_eq!(net.count(end, |event| *event == Event::Closed), 0, "{end}");
+    }
+}
+
+#[test]
 fn nobody_who_answers_ends_in_closed() {
     let mut net = Net::new(QuicConfig::multipath(PathUse::FailOver), 1);
     net.ways.iter_mut().for_each(|way| way.cut = Some((Time::ZERO, Time::MAX)));
