@@ -274,7 +274,7 @@ pub fn rtp(data: &[u8]) {
 pub fn picture(data: &[u8]) {
     use taut_media::picture::{Ask, Picture};
     let (mut decoder, mut other) = (taut_video::Decoder::new().ok(), taut_video::Decoder::new().ok());
-    let mut passing = taut_video::Passing::new();
+    let mut passing = taut_video::Passing::new(0);
     let mut rest = data;
     while let Some((length, behind)) = rest.split_first_chunk() {
         let (payload, behind) = behind.split_at(usize::from(u16::from_be_bytes(*length)).min(behind.len()));
