@@ -115,9 +115,9 @@ mod tests {
     #[test]
     fn below_85_percent_it_steps_down_to_its_floor_and_comes_back_up() {
         let mut adapter = RateAdapter::new(1000, 500, true);
-        assert_eq!(rates(&mut adapter, 0, 5_000, 86), []);
+        assert_eq!(rates(&mut adapter, 0, 5_000, 86), [0.0; 0]);
         assert_eq!(rates(&mut adapter, 5_000, 5_000, 80), [875.0, 750.0, 625.0, 500.0]);
-        assert_eq!(rates(&mut adapter, 10_000, 5_000, 90), [], "neither bad nor good");
+        assert_eq!(rates(&mut adapter, 10_000, 5_000, 90), [0.0; 0], "neither bad nor good");
         assert_eq!(rates(&mut adapter, 15_000, 20_000, 100), [625.0, 750.0, 875.0, 1000.0]);
         assert!(!adapter.is_reduced());
     }
@@ -127,14 +127,14 @@ mod tests {
         let mut adapter = RateAdapter::new(1000, 125, true);
         assert_eq!(rates(&mut adapter, 0, 501, 10), [875.0]);
         assert_eq!(adapter.interval(), Duration::from_nanos(1_142_857));
-        assert_eq!(rates(&mut adapter, 501, 1_499, 100), []);
+        assert_eq!(rates(&mut adapter, 501, 1_499, 100), [0.0; 0]);
         assert_eq!(rates(&mut adapter, 2_000, 200, 100), [1000.0]);
     }
 
     #[test]
     fn an_outage_is_not_congestion() {
         let mut adapter = RateAdapter::new(1000, 125, true);
-        assert_eq!(rates(&mut adapter, 0, 5_001, 0), []);
+        assert_eq!(rates(&mut adapter, 0, 5_001, 0), [0.0; 0]);
         assert_eq!(rates(&mut adapter, 5_001, 600, 50), [875.0]);
     }
 
