@@ -50,8 +50,8 @@ impl Figures {
     /// Of runs that differ in their seeds only.
     pub(super) fn worst(runs: &[&RunResult]) -> Self {
         let wire = |run: &RunResult| {
-            let wire = &run.teleop.as_ref()?.wire;
-            Some(wire.iter().filter_map(|wire| wire.sent_bps).sum::<f64>() / 1e6)
+            let [there, back] = &run.teleop.as_ref()?.wire;
+            Some((there.sent_bps? + back.sent_bps?) / 1e6)
         };
         let opened = |run: &RunResult| run.teleop.as_ref()?.opened_ms;
         Self {

@@ -183,9 +183,9 @@ fn what_a_pipeline_dropped_is_said_when_the_robot_ends() {
     if !has(&world, &["videotestsrc"]) {
         return;
     }
-    // More than any machine encodes.
+    // More than machines encode: what came while one was encoded is dropped.
     let pipeline =
-        "videotestsrc is-live=true pattern=snow ! video/x-raw,width=1280,height=720,framerate=120/1";
+        "videotestsrc is-live=true pattern=snow ! video/x-raw,width=1920,height=1080,framerate=240/1";
     let Watched { said, .. } = watched(&world, pipeline, &[]);
     assert!(said.contains("pictures came; dropped: "), "{said}");
 }

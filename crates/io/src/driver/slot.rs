@@ -17,6 +17,8 @@ pub(super) struct Slot<M> {
     pub(super) due: Time,
     /// When it was last called.
     last: Time,
+    /// When it was last told the time alone.
+    told: Time,
     /// Where it writes its datagrams.
     buffer: Vec<u8>,
     /// A datagram that the port could not take, its bytes in `buffer`; or nothing but the port's own batch waits.
@@ -34,6 +36,7 @@ impl<M: Machine> Slot<M> {
             port,
             due: Time::MAX,
             last: Time::ZERO,
+            told: Time::ZERO,
             buffer: Vec::new(),
             held: None,
             unfinished: false,
@@ -52,9 +55,9 @@ impl<M: Machine> Slot<M> {
             return Time::ZERO;
         }
         let mut due = self.machine.poll_timeout().map_or(Time::MAX, |deadline| deadline.at);
-        if self.is_blocked() && due <= self.last {
-            // It was told already, and cannot send what is due.
-            due = self.last + BLOCKED_AGAIN;
+        if self.is_blocked() {
+            // Where it was told already, it cannot send what is due.
+            due = due.max(self.told + BLOCKED_AGAIN);
         }
         due.max(Time::from_nanos(1)) // Zero is for those that have no deadline and are due all the same.
     }
@@ -93,7 +96,7 @@ impl<M: Machine> Slot<M> {
 
     pub(super) fn timeout(&mut self, clock: &Clock, tell: &mut dyn FnMut(M::Event)) {
         let now = self.tick(clock.now());
-        self.new = false;
+        (self.new, self.told) = (false, now);
         self.machine.handle_timeout(now);
         self.pump(clock, tell);
         let machine = &self.machine;

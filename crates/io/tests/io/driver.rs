@@ -434,6 +434,26 @@ fn a_machine_that_is_due_does_not_keep_the_thread_awake_while_its_socket_is_full
 }
 
 #[test]
+fn a_machine_whose_socket_is_full_is_told_the_time_whatever_else_it_is_told() {
+    let Some((_namespaces, client, server)) = full_port("1mbit") else { return };
+    let mut driver = driver();
+    let from = driver.add(Mirror::hasty(), client).unwrap();
+    driver.add(Mirror::default(), server).unwrap();
+    (0..100u8).for_each(|n| driver.command(from, (Transmit::default(), vec![n; 500 + usize::from(n % 3)])));
+    turn_until(&mut driver, |events| !events.is_empty());
+    let (began, before) = (driver.clock().now(), driver.stats().timeouts);
+    let end = began + Duration::from_millis(200);
+    while driver.clock().now() < end {
+        driver.command(from, (Transmit::default(), vec![0]));
+        let soon = driver.clock().now() + Duration::from_micros(300);
+        driver.turn(soon, &mut |_, _| {}).expect("the driver goes on");
+    }
+    assert!(driver.port_stats(from).unwrap().blocked > 0, "{:?}", driver.port_stats(from));
+    let timeouts = driver.stats().timeouts - before;
+    assert!(timeouts >= 20, "it was told the time {timeouts} times in 200 ms");
+}
+
+#[test]
 fn a_full_socket_makes_the_machine_wait_and_loses_nothing() {
     let Some((_namespaces, client, server)) = full_port("20mbit") else { return };
     let mut driver = driver();
