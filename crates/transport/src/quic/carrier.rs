@@ -142,6 +142,7 @@ impl<C: Connection> Carrier<C> {
     ) {
         self.wake = None;
         self.lanes.values_mut().for_each(|lane| lane.blocked = false);
+        self.hurry(quic);
         let early = stage == Stage::Early;
         if let (Some(rate), Some(bucket)) = (self.rate(quic), &mut self.bucket) {
             bucket.set_rate(now, rate);
@@ -195,6 +196,16 @@ impl<C: Connection> Carrier<C> {
         self.wake = ready_at.filter(|at| *at > now);
     }
 
+    /// What was begun goes as urgently as what waits for its lane.
+    fn hurry(&mut self, quic: &mut C) {
+        for (stream, priority) in self.reliable.urgencies() {
+            let lane = self.lanes.get_mut(&lane_of(stream));
+            if let Some(lane) = lane.filter(|lane| !lane.rest.is_empty() && priority < lane.priority) {
+                lane.prioritise(quic, priority);
+            }
+        }
+    }
+
     fn send_sample(
         &mut self,
         quic: &mut C,
@@ -238,8 +249,7 @@ impl<C: Connection> Carrier<C> {
         }
         let lane = self.lanes.get_mut(&number).expect("it was inserted if missing");
         if lane.priority != message.priority {
-            lane.priority = message.priority;
-            quic.prioritise(lane.stream, -i32::from(message.priority.0));
+            lane.prioritise(quic, message.priority);
         }
         let mut frame = Vec::with_capacity(MAX_HEADER + message.data.len());
         emit_header(message.stream, message.data.len(), &mut frame);
@@ -351,6 +361,11 @@ impl<C: Connection> Carrier<C> {
 }
 
 impl<S: Copy> Lane<S> {
+    fn prioritise<C: Connection<Stream = S>>(&mut self, quic: &mut C, priority: Priority) {
+        self.priority = priority;
+        quic.prioritise(self.stream, -i32::from(priority.0));
+    }
+
     /// Gives QUIC up to `limit` bytes more; says how many it took.
     fn write<C: Connection<Stream = S>>(&mut self, quic: &mut C, limit: usize) -> usize {
         let length = self.rest.len().min(limit);
