@@ -42,8 +42,7 @@ impl MessageQueue {
         if needed > limit {
             let yielding: u64 = self.messages.iter().filter(|other| yields(other)).map(cost).sum();
             if needed - yielding > limit {
-                // What stops a robot has room of its own.
-                limit += if message.priority == Priority(0) { limit / 10 } else { 0 };
+                limit = room(self.limit, message.priority);
             }
             if needed - yielding > limit {
                 return Err(SendError::BufferFull(self.limit));
@@ -130,8 +129,14 @@ impl MessageQueue {
     }
 }
 
-fn cost(message: &Message) -> u64 {
+/// What a message counts.
+pub(crate) fn cost(message: &Message) -> u64 {
     message.data.len() as u64 + MessageQueue::COST
+}
+
+/// What stops a robot has a tenth more room, of its own.
+pub(crate) fn room(limit: Bytes, priority: Priority) -> u64 {
+    limit.get() + if priority == Priority(0) { limit.get() / 10 } else { 0 }
 }
 
 #[cfg(test)]

@@ -58,7 +58,7 @@ pub enum ConfigError {
     #[error("a sequence window of {0} is not between 32 and 65536")]
     SequenceWindow(u64),
     /// The datagram is too long for UDP, or has no room for a message.
-    #[error("a datagram of {0} is not between 576B and 65507B")]
+    #[error("a datagram of {0} is not between 576B and {MAX_DATAGRAM}")]
     MaxDatagram(Bytes),
     /// Nothing can wait.
     #[error("the queue holds no message")]

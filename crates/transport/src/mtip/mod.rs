@@ -346,6 +346,9 @@ impl Transport for Mtip {
             return Err(SendError::TooLate);
         }
         if self.outstanding.is_full_for(&message) {
+            self.give_up_late(now);
+        }
+        if self.outstanding.is_full_for(&message) {
             return Err(SendError::BufferFull(RELIABLE));
         }
         let (events, stats) = (&mut self.events, &mut self.stats);

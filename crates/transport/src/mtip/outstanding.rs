@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use taut_core::{Bytes, Message, Priority, Reliability, Time};
 
 use super::deadline::Copies;
-use crate::message_queue::MessageQueue;
+use crate::message_queue::{cost, room};
 
 /// Messages with a deadline that are remembered at most: the oldest goes without another copy.
 const SAMPLES: usize = 4_096;
-/// What must arrive and is not acknowledged, at most; more is not taken.
+/// What must arrive and is not acknowledged, at most, and a tenth more of priority 0; more is not taken.
 pub(super) const RELIABLE: Bytes = Bytes::new(1024 * 1024);
 
 /// A message that was sent, until it is acknowledged or worthless.
@@ -48,13 +48,15 @@ pub(super) struct AllOutstanding {
     samples: VecDeque<Outstanding>,
     reliable: BTreeMap<u64, (Outstanding, Repeat)>,
     repeats: BTreeSet<(Time, u64)>,
+    /// When those of the reliable that have a deadline are past it.
+    late: BTreeSet<(Time, u64)>,
     bytes: u64,
 }
 
 impl AllOutstanding {
     /// Is there so much unacknowledged that nothing like this is taken?
     pub(super) fn is_full_for(&self, message: &Message) -> bool {
-        must_arrive(message) && self.bytes + cost(message) > RELIABLE.get()
+        must_arrive(message) && self.bytes + cost(message) > room(RELIABLE, message.priority)
     }
 
     /// Numbers ascend. What is worthless makes room.
@@ -65,6 +67,7 @@ impl AllOutstanding {
         if entry.must_arrive() {
             self.bytes += cost(&entry.message);
             self.repeats.insert((Time::MAX, entry.number));
+            self.late.extend(late_at(&entry.message).map(|at| (at, entry.number)));
             self.reliable.insert(entry.number, (entry, Repeat { at: Time::MAX, ..Repeat::default() }));
         } else {
             self.samples.push_back(entry);
@@ -78,15 +81,18 @@ impl AllOutstanding {
         }
     }
 
-    /// It arrived; did it have to?
-    pub(super) fn remove(&mut self, number: u64) -> bool {
+    /// It arrived, or is given up; the message, if it had to arrive.
+    pub(super) fn remove(&mut self, number: u64) -> Option<Message> {
         if let Ok(at) = self.samples.binary_search_by_key(&number, |entry| entry.number) {
             self.samples.remove(at);
         }
-        let Some((entry, repeat)) = self.reliable.remove(&number) else { return false };
+        let (entry, repeat) = self.reliable.remove(&number)?;
         self.repeats.remove(&(repeat.at, number));
+        if let Some(at) = late_at(&entry.message) {
+            self.late.remove(&(at, number));
+        }
         self.bytes -= cost(&entry.message);
-        true
+        Some(entry.message)
     }
 
     /// Forgets all; those that had to arrive.
@@ -100,6 +106,10 @@ impl AllOutstanding {
         if let Some((entry, repeat)) = self.reliable.remove(&number) {
             self.repeats.remove(&(repeat.at, number));
             self.repeats.insert((repeat.at, fresh));
+            if let Some(at) = late_at(&entry.message) {
+                self.late.remove(&(at, number));
+                self.late.insert((at, fresh));
+            }
             self.reliable.insert(fresh, (Outstanding { number: fresh, last_moments: 0, ..entry }, repeat));
         }
     }
@@ -125,6 +135,11 @@ impl AllOutstanding {
         self.repeats.first().map(|(at, _)| *at)
     }
 
+    /// One that must arrive and is past its deadline.
+    pub(super) fn first_late(&self, now: Time) -> Option<u64> {
+        self.late.first().filter(|(at, _)| *at <= now).map(|(_, number)| *number)
+    }
+
     /// Of those that are due the one that waited longest, or, when one is all there may be, the most urgent.
     pub(super) fn due_for_repeat(&self, now: Time, any: bool) -> Option<u64> {
         let mut due = self.repeats.range(..=(now, u64::MAX)).map(|(_, number)| *number);
@@ -138,6 +153,7 @@ fn must_arrive(message: &Message) -> bool {
     message.reliability == Reliability::Reliable
 }
 
-fn cost(message: &Message) -> u64 {
-    message.data.len() as u64 + MessageQueue::COST
+/// When it is past its deadline.
+fn late_at(message: &Message) -> Option<Time> {
+    message.deadline.map(|deadline| message.created + deadline)
 }

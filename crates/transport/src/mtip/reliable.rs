@@ -72,11 +72,8 @@ impl Mtip {
         while self.repeats_at().is_some_and(|at| at <= now) {
             let has_credit = self.pace.credit > 0;
             let Some(number) = self.outstanding.due_for_repeat(now, has_credit) else { return };
-            if let Some(late) = self.outstanding.find(number).filter(|entry| entry.message.is_late(now)) {
-                let tag = late.message.tag;
-                self.outstanding.remove(number);
-                self.stats.given_up += 1;
-                self.events.push_back(Event::Dropped { tag, cause: DropCause::TooLate });
+            if self.outstanding.find(number).is_some_and(|entry| entry.message.is_late(now)) {
+                self.give_up(number);
                 continue;
             }
             let Some((place, chance)) = self.best_for_repeat(now, number) else {
@@ -95,6 +92,20 @@ impl Mtip {
                 self.pace.next = now + wait;
             }
             self.copy_again(now, number, places, chance, Reason::Overdue);
+        }
+    }
+
+    /// What is past its deadline makes room.
+    pub(super) fn give_up_late(&mut self, now: Time) {
+        while let Some(number) = self.outstanding.first_late(now) {
+            self.give_up(number);
+        }
+    }
+
+    fn give_up(&mut self, number: u64) {
+        if let Some(late) = self.outstanding.remove(number) {
+            self.stats.given_up += 1;
+            self.events.push_back(Event::Dropped { tag: late.tag, cause: DropCause::TooLate });
         }
     }
 

@@ -197,7 +197,7 @@ impl Mtip {
 
     /// The peer has it: no copy is needed any more.
     pub(super) fn settle(&mut self, number: u64) {
-        if self.outstanding.remove(number) {
+        if self.outstanding.remove(number).is_some() {
             self.pace.earn(2);
         }
         // What is settled needs no waking up.

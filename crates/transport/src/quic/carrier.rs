@@ -12,6 +12,7 @@ use super::congestion::{Bucket, Congestion};
 use super::copies::Copies;
 use super::frame::{FrameError, MAX_HEADER, Reassembler, emit_datagram_header, emit_header, parse_datagram};
 use super::library::Connection;
+use super::lines::Lines;
 use super::{LANES, QuicConfig};
 use crate::message_queue::MessageQueue;
 
@@ -39,7 +40,7 @@ pub(super) struct Carrier<C: Connection> {
     /// Unreliable messages that wait to be given to QUIC.
     samples: MessageQueue,
     /// Reliable ones.
-    reliable: MessageQueue,
+    reliable: Lines,
     /// Where there are several paths.
     pub(super) copies: Option<Copies>,
     lanes: BTreeMap<u16, Lane<C::Stream>>,
@@ -89,7 +90,7 @@ impl<C: Connection> Carrier<C> {
         let samples = taut_core::Bytes::new(longest.saturating_mul(config.queue as u64));
         Self {
             samples: MessageQueue::new(samples, config.queue),
-            reliable: MessageQueue::new(reliable, config.queue),
+            reliable: Lines::new(reliable),
             copies: multipath.then(|| Copies::new(config.path_use, config.emergency)),
             lanes: BTreeMap::new(),
             incoming: BTreeMap::new(),
@@ -103,21 +104,20 @@ impl<C: Connection> Carrier<C> {
 
     pub(super) fn offer(&mut self, message: Message, events: &mut VecDeque<Event>) -> Result<(), SendError> {
         let counts = &mut self.counts;
-        let queue = match message.reliability {
-            Reliability::Reliable => &mut self.reliable,
-            Reliability::Unreliable => &mut self.samples,
-        };
-        queue.push(message, |gone| {
-            counts.superseded += 1;
-            events.push_back(Event::Dropped { tag: gone.tag, cause: DropCause::Superseded });
-        })?;
+        match message.reliability {
+            Reliability::Reliable => self.reliable.push(message)?,
+            Reliability::Unreliable => self.samples.push(message, |gone| {
+                counts.superseded += 1;
+                events.push_back(Event::Dropped { tag: gone.tag, cause: DropCause::Superseded });
+            })?,
+        }
         counts.offered += 1;
         Ok(())
     }
 
     /// Does one as urgent as samples wait that no newer one will replace? What QUIC took waits in its own buffer, of which it does not tell.
     pub(super) fn has_irreplaceable(&self) -> bool {
-        self.reliable.has_irreplaceable()
+        self.reliable.urgencies().any(|(_, priority)| priority.is_sample_or_above())
     }
 
     /// What messages are held to.
@@ -142,6 +142,7 @@ impl<C: Connection> Carrier<C> {
     ) {
         self.wake = None;
         self.lanes.values_mut().for_each(|lane| lane.blocked = false);
+        self.hurry(quic);
         let early = stage == Stage::Early;
         if let (Some(rate), Some(bucket)) = (self.rate(quic), &mut self.bucket) {
             bucket.set_rate(now, rate);
@@ -169,20 +170,18 @@ impl<C: Connection> Carrier<C> {
             }
             let lanes = &self.lanes;
             let idle = |stream| lanes.get(&lane_of(stream)).is_none_or(|lane| lane.rest.is_empty());
-            let stream = |message: &Message| may_go(message.priority) && idle(message.stream);
+            let first = self.reliable.first(|stream, priority| may_go(priority) && idle(stream));
             // Of equally urgent ones the reliable goes first: in the packet there is room for a sample beside it.
-            let urgency = self.reliable.urgency(stream);
-            let urgency = urgency.filter(|priority| sample_waits.is_none_or(|other| *priority <= other));
-            let message = match urgency {
-                // What is before it in its stream goes as urgently.
-                Some(priority) => self.reliable.pop_if(stream).map(|it| Message { priority, ..it }),
+            let first = first.filter(|(priority, _)| sample_waits.is_none_or(|other| *priority <= other));
+            let message = match first {
+                Some((priority, stream)) => self.reliable.pop(stream).map(|it| Message { priority, ..it }),
                 None => self.samples.pop_if(|message| sample(message.priority)),
             };
             let Some(message) = message else { break };
             if message.is_late(now) {
                 self.counts.too_late += 1;
                 events.push_back(Event::Dropped { tag: message.tag, cause: DropCause::TooLate });
-            } else if urgency.is_some() {
+            } else if first.is_some() {
                 self.write(quic, message, events);
             } else {
                 charge(&mut self.bucket, now, message.data.len());
@@ -195,6 +194,16 @@ impl<C: Connection> Carrier<C> {
             || self.lanes.values().any(|lane| !lane.rest.is_empty());
         let ready_at = self.bucket.filter(|_| waits).map(|bucket| bucket.ready_at());
         self.wake = ready_at.filter(|at| *at > now);
+    }
+
+    /// What was begun goes as urgently as what waits for its lane.
+    fn hurry(&mut self, quic: &mut C) {
+        for (stream, priority) in self.reliable.urgencies() {
+            let lane = self.lanes.get_mut(&lane_of(stream));
+            if let Some(lane) = lane.filter(|lane| !lane.rest.is_empty() && priority < lane.priority) {
+                lane.prioritise(quic, priority);
+            }
+        }
     }
 
     fn send_sample(
@@ -240,8 +249,7 @@ impl<C: Connection> Carrier<C> {
         }
         let lane = self.lanes.get_mut(&number).expect("it was inserted if missing");
         if lane.priority != message.priority {
-            lane.priority = message.priority;
-            quic.prioritise(lane.stream, -i32::from(message.priority.0));
+            lane.prioritise(quic, message.priority);
         }
         let mut frame = Vec::with_capacity(MAX_HEADER + message.data.len());
         emit_header(message.stream, message.data.len(), &mut frame);
@@ -339,7 +347,7 @@ impl<C: Connection> Carrier<C> {
 
     /// Everything that waits is dropped. Of a message that QUIC took whole it does not tell whether it arrived.
     pub(super) fn abandon(&mut self, events: &mut VecDeque<Event>) {
-        let waiting = self.reliable.take_all().into_iter().chain(self.samples.take_all());
+        let waiting = self.reliable.take_all().chain(self.samples.take_all());
         for message in waiting {
             self.counts.abandoned += 1;
             events.push_back(Event::Dropped { tag: message.tag, cause: DropCause::Abandoned });
@@ -353,6 +361,11 @@ impl<C: Connection> Carrier<C> {
 }
 
 impl<S: Copy> Lane<S> {
+    fn prioritise<C: Connection<Stream = S>>(&mut self, quic: &mut C, priority: Priority) {
+        self.priority = priority;
+        quic.prioritise(self.stream, -i32::from(priority.0));
+    }
+
     /// Gives QUIC up to `limit` bytes more; says how many it took.
     fn write<C: Connection<Stream = S>>(&mut self, quic: &mut C, limit: usize) -> usize {
         let length = self.rest.len().min(limit);

@@ -146,6 +146,7 @@ mod crypto;
 pub mod frame;
 mod library;
 mod lifecycle;
+mod lines;
 mod paths;
 #[cfg(feature = "qlog")]
 pub mod qlog;

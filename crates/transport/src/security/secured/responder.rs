@@ -181,18 +181,19 @@ impl<T: Transport> Secured<T> {
             return Ok(());
         }
         let turned_away = responder.turned_away.iter().find(|other| other.signed == signed);
-        if let Some(busy) = turned_away.filter(|it| responder.is_busy(it.serving, silent, &self.config)) {
-            let response = busy.response.clone();
-            self.post(path, response);
-            return Err(DropCause::Replayed);
-        }
         let again = turned_away.is_some();
+        let busy = turned_away.filter(|other| responder.is_busy(other.serving, silent, &self.config));
+        let still_busy = busy.map(|other| other.response.clone());
         if !again && let Some((_, cause)) = responder.seen.iter().find(|(seen, _)| *seen == mac) {
             return Err(*cause);
         }
         // Whoever floods the robot with others does not keep the operator that it serves from new keys.
         if !hello.sealed {
             self.admit(now, path, origin, &hello.initiation)?;
+        }
+        if let Some(response) = still_busy {
+            self.post(path, response);
+            return Err(DropCause::Replayed);
         }
         let Role::Responder(responder) = &mut self.role else { unreachable!("the role does not change") };
         let looked = self.local.read(sender, noise).and_then(|request| {

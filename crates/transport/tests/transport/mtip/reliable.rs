@@ -164,3 +164,28 @@ fn a_short_outage_costs_a_reliable_message_no_more_than_itself_however_long_its_
     assert!(matches!(took[..], [took] if took < ms(300)), "{took:?}");
     assert_eq!(net.count(CLIENT, |event| matches!(event, Event::Dropped { .. })), 0);
 }
+
+#[test]
+fn a_stop_finds_room_behind_reliable_states_and_so_does_anything_once_those_are_late() {
+    let mut net = net(MtipConfig::new());
+    net.ways.iter_mut().for_each(|way| way.cut = Some((at_ms(1_000), at_ms(9_000))));
+    let state = |net: &Net, tag: u64| {
+        let (deadline, data) = (Some(ms(300)), [reliable(net, tag).data, vec![0; 1_000]].concat());
+        Message { deadline, data, priority: Priority(1), ..reliable(net, tag) }
+    };
+    let mut taken = 0;
+    loop {
+        let message = state(&net, taken);
+        match net.ends[CLIENT].send(net.now, message) {
+            Ok(()) => taken += 1,
+            Err(error) => break assert!(matches!(error, SendError::BufferFull(_)), "{error}"),
+        }
+        net.pump(CLIENT);
+    }
+    assert!((900..1_000).contains(&taken), "{taken}");
+    net.send(Message { priority: Priority(0), deadline: None, ..state(&net, taken) });
+    net.run_until(at_ms(1_300));
+    let late = |event: &Event| matches!(event, Event::Dropped { cause: DropCause::TooLate, .. });
+    net.send(state(&net, taken + 1));
+    assert_eq!((net.count(CLIENT, late) as u64, net.ends[CLIENT].stats().given_up), (taken, taken));
+}

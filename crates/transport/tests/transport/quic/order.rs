@@ -107,6 +107,22 @@ fn what_is_before_a_stop_in_its_stream_waits_for_no_rate_either() {
 }
 
 #[test]
+fn what_was_begun_before_a_stop_in_its_lane_waits_for_no_rate_either() {
+    let slow = taut_core::Bitrate::from_bps(500_000);
+    let paced = Paced::new().floor(slow).ceiling(slow);
+    // The tenth stream shares QUIC's with the second.
+    for stop in [2, 10] {
+        let mut net = Net::connected(&QuicConfig::new().congestion(Congestion::Paced(paced)));
+        net.send(CLIENT, command(net.now, 2, 2, 100_000));
+        net.run_for(ms(5));
+        net.send(CLIENT, command(net.now, stop, 0, 20));
+        net.run_for(ms(2_000));
+        let took = *latencies(&net, SERVER, stop).last().expect("it arrived");
+        assert!(took < ms(150), "{took}: 100 kB take 1.6 s at the rate");
+    }
+}
+
+#[test]
 fn an_empty_message_is_a_message() {
     let mut net = Net::connected(&QuicConfig::new());
     for reliability in [Reliability::Unreliable, Reliability::Reliable] {

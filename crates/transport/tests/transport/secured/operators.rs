@@ -108,6 +108,22 @@ fn an_operator_whose_answer_is_lost_hears_the_next_one_and_gets_the_robot_once_i
     assert_eq!(net.ends[1].peer(), Some(identity("second").fingerprint()));
 }
 
+/// Whoever recorded one may send it from addresses that are not its own.
+#[test]
+fn copies_of_an_initiation_to_which_the_robot_was_busy_are_answered_no_more_often_than_others() {
+    let mut net = open_pair();
+    let (mut other, mut initiation) = (Other::new("second", 0), Vec::new());
+    other.end.handle_timeout(net.now);
+    other.end.poll_transmit(net.now, &mut initiation).expect("it begins");
+    net.deliver(1, ELSEWHERE, &initiation);
+    let response = net.sent.last().expect("it is busy").3.len();
+    let before = net.sent.len();
+    (0..200).for_each(|_| net.deliver(1, ELSEWHERE, &initiation));
+    let answers = net.sent[before..].iter().filter(|(.., data)| data.len() == response).count();
+    assert!((5..=10).contains(&answers), "{answers}");
+    assert_eq!(net.ends[1].stats().limited, 200 - answers as u64);
+}
+
 #[test]
 fn a_second_operator_gets_the_robot_when_the_first_falls_silent() {
     let mut net = open_pair();
