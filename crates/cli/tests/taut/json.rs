@@ -97,7 +97,12 @@ fn every_field_of_a_result_is_explained() {
         for line in source.lines() {
             match line.trim_start() {
                 derive if derive.starts_with("#[derive(") => serialized = derive.contains("Serialize"),
-                field if serialized && line.starts_with("    pub ") && field.contains(": ") => {
+                field
+                    if serialized
+                        && line.starts_with("    pub ")
+                        && !field.contains("fn ")
+                        && field.contains(": ") =>
+                {
                     fields.extend(field.trim_start_matches("pub ").split(':').next());
                 }
                 _ => {}
