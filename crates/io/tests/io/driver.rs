@@ -441,7 +441,7 @@ fn a_machine_whose_socket_is_full_is_told_the_time_however_much_comes_in() {
     let to = driver.add(Mirror::default(), server).unwrap();
     (0..100u8).for_each(|n| driver.command(from, (Transmit::default(), vec![n; 500 + usize::from(n % 3)])));
     let events = turn_until(&mut driver, |events| !events.is_empty());
-    let path = datagrams(&events, to)[0].1;
+    let path = datagrams(&events, to)[0].0;
     let (began, before) = (driver.clock().now(), driver.stats().timeouts);
     while driver.clock().now() < began + Duration::from_millis(200) {
         driver.command(to, (Transmit { path, ..Transmit::default() }, vec![0]));
