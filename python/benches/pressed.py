@@ -4,7 +4,7 @@ The same two objects stand at the ends of both: `taut.robots.mujoco.Arm`, and a 
 and stays. The network is LTE, Wi-Fi or two 5G links, of scenarios/; in the simulator by a seed, on sockets by `taut emulate --relay`, of two links
 with a network namespace for each relay, which needs root. Tracking error: how far the arm is behind the hand before it touches, rms. Force error: what
 the hand feels beside what it feels at that time over a direct link, rms. The simulator's seeds have a spread; does what was measured lie within?
-Hosts and relays take time of their own, which no link of a scenario has: it is measured over relays that delay nothing, of each transport, and half of it
+Hosts and relays take time of their own, which no link of a scenario has: it is measured over relays that delay everything by a millisecond, of each transport, and half of it
 is put into each direction of the simulated links.
 By a control law the same `taut.Control` is at both ends of both, over the arm's own controller; the direct link has that law as well.
 """
@@ -96,9 +96,10 @@ def links_of(text, hosts=0.0):
     return "\n".join([*taken, *(line for chain in chains.items() for line in chain)])
 
 
-def direct_links(double):
-    """Links that delay nothing."""
-    return "".join(f'[links.{name}]\nbetween = ["controller", "robot"]\nchain = [{{ delay = "1us" }}]\n' for name in "ab") if double else DIRECT
+def even_links(double):
+    """Links without luck, which delay everything alike."""
+    names, operator = ("ab", "controller") if double else ("a", "operator")
+    return "".join(f'[links.{name}]\nbetween = ["{operator}", "robot"]\nchain = [{{ delay = "1ms" }}]\n' for name in names)
 
 
 def scenario(folder, name, links, operator="operator", paths=1):
@@ -221,11 +222,11 @@ def ends_of(transport):
 
 
 def hosts_of(asked, folder, transport, is_root, step):
-    """What both hosts and the relays take there and back, s: how much later the arm is over relays that delay nothing than in the simulator."""
+    """What both hosts and the relays take there and back, s: how much later the arm is over links without luck than in the simulator."""
     double, links, operator = ends_of(transport)
     if double and not is_root:
         return 0.0
-    path = scenario(folder, f"hosts {transport}", direct_links(double), operator, len(links))
+    path = scenario(folder, f"hosts {transport}", even_links(double), operator, len(links))
     ideal = simulated(path, "wall", None, 1, transport).tracking_mm()
     measured = []
     for seed in range(1, asked.real + 1):
