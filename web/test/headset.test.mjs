@@ -375,6 +375,6 @@ inEachBrowser((browser) => {
           session.robot.process.kill("SIGCONT");
         }
       },
-      { robot: ["--video", "front=test:320x240"], console: ["--video", "front"] },
+      { robot: ["--video", "front=test:640x480@15"], console: ["--video", "front"] },
     ));
 });
