@@ -27,8 +27,8 @@ export class Part {
   }
 
   /** The first line since `from` that fits. */
-  async line(fits, from = 0, patience = PATIENCE) {
-    const until = performance.now() + patience;
+  async line(fits, from = 0) {
+    const until = performance.now() + PATIENCE;
     for (;;) {
       const found = this.lines.find((line) => line.at >= from && fits(line));
       if (found) return found;

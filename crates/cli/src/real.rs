@@ -88,8 +88,8 @@ pub(crate) fn run(
     } else {
         print(&(comparison_text(&result) + &written_text(&written)))?;
     }
-    let violations = result.runs.iter().flat_map(|run| run.both()).flat_map(|one| &one.violations);
-    if let [first, ..] = &violations.collect::<Vec<_>>()[..] {
+    let mut violations = result.runs.iter().flat_map(|run| run.both()).flat_map(|one| &one.violations);
+    if let Some(first) = violations.next() {
         crate::say(&format!("packets do not add up: {first}"));
         return Ok(ExitCode::FAILURE);
     }

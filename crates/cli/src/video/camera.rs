@@ -125,7 +125,7 @@ impl Camera {
             left: None,
             frames,
             encoder,
-            passing: Passing::new(random()),
+            passing: Passing::new(next),
             next,
             asked: None,
             is_watched: false,
