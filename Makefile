@@ -103,7 +103,7 @@ ros2: ## Build the bridge to ROS 2: target/ros2/release/taut-ros2
 	$(call need,$(BUILD_NEEDS))
 	cd ros2 && CARGO_TARGET_DIR="$(CARGO_TARGET_DIR)/ros2" cargo build --release --locked
 
-# After the tests, which are linted while they are compiled and of which `.ci/rustc` writes the pages, what builds with other features is left.
+# After the tests, which are linted while they are compiled, what builds with other features is left.
 lint: ## Format, clippy, API documentation, licences; all without warnings
 	$(call need,$(BUILD_NEEDS))
 	cargo fmt --all --check

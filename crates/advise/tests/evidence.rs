@@ -51,7 +51,7 @@ fn a_scenario_made_for_a_measured_network_is_the_one_that_was_measured() {
     for set in &Evidence::shipped().unwrap().sets {
         let scenario = Scenario::read(&scenario_file(&set.scenario)).unwrap();
         let measured = scenario.expand().unwrap();
-        for (point, (_, there)) in set.points.iter().zip(&measured).step_by(7) {
+        for (point, (_, there)) in set.points.iter().zip(&measured).step_by(23) {
             let text = point.condition.scenario().unwrap();
             let made = Scenario::parse("made", &text).unwrap();
             let carrier = |(_, scenario): &&(_, Scenario)| Carrier::of(scenario).unwrap() == point.carrier;
@@ -68,6 +68,8 @@ fn a_scenario_made_for_a_measured_network_is_the_one_that_was_measured() {
 #[test]
 fn transports_with_settings_that_do_not_ship_are_no_evidence() {
     let text = std::fs::read_to_string(scenario_file("scenarios/recommend/grid.toml")).unwrap();
+    // The transports alone.
+    let (text, _) = text.split_once("[[axis]]\nname = \"loss\"").unwrap();
     let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("evidence-settings.toml");
     let linux = "{ tcp = { counted = \"segments\", rack = true, min_rto = \"200ms\" } }";
     for (ships, does_not, name) in [

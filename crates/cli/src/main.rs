@@ -85,6 +85,7 @@ mod watchdog;
 
 use std::borrow::Cow;
 use std::io::{self, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -256,6 +257,15 @@ fn escaped(text: &str, harmless: impl Fn(char) -> bool) -> String {
         }
     }
     shown
+}
+
+/// Before what takes long: can this file be written at its end?
+fn has_folder(file: &Path) -> Result<(), String> {
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
+    if folder.is_some_and(|folder| !folder.is_dir()) {
+        return Err(format!("{}: name a file in a folder that is there", file.display()));
+    }
+    Ok(())
 }
 
 fn print_json<T: serde::Serialize>(value: &T) -> Result<(), String> {

@@ -13,7 +13,7 @@ use taut_lab::transparency::Transparency;
 use taut_report::{map_figure, map_text, saving_text, transparency_figure, transparency_text};
 
 use crate::progress::Bar;
-use crate::{Ended, print, print_json};
+use crate::{Ended, has_folder, print, print_json};
 
 #[derive(Args)]
 pub(crate) struct Arguments {
@@ -84,6 +84,7 @@ pub(crate) fn map(arguments: &Arguments) -> Ended {
     if arguments.what == What::Saving && !arguments.law.iter().all(is_of_energy) {
         return Err("saving is of laws of energy: --law wave,tdpa".to_owned());
     }
+    arguments.svg.as_deref().map_or(Ok(()), has_folder)?;
     let laws = if arguments.law.is_empty() { LawSpec::all().to_vec() } else { arguments.law.clone() };
     let by_itself = arguments.what.round_trips().iter().map(|ms| Duration::from_millis(*ms));
     let round_trips = if arguments.rtt.is_empty() { by_itself.collect() } else { arguments.rtt.clone() };
@@ -117,8 +118,7 @@ pub(crate) fn map(arguments: &Arguments) -> Ended {
 
 fn shown(arguments: &Arguments, found: &impl Serialize, figure: Option<String>, text: &str) -> Ended {
     if let (Some(file), Some(figure)) = (&arguments.svg, figure) {
-        std::fs::write(file, figure)
-            .map_err(|e| format!("{}: {e}; name a file in a folder that is there", file.display()))?;
+        std::fs::write(file, figure).map_err(|e| format!("{}: {e}", file.display()))?;
     }
     if arguments.json {
         print_json(found)?;

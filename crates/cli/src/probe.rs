@@ -31,11 +31,11 @@ pub(crate) use self::answer::Beside;
 use self::asking::Asking;
 use self::ends::{BothWays, EVERY, Wire};
 use self::results::Found;
-use crate::Ended;
 use crate::host::{self, OnSignal, lock};
 use crate::identity::Plaintext;
 use crate::progress::Bar;
 use crate::quantity::duration;
+use crate::{Ended, has_folder};
 
 #[derive(Args)]
 pub(crate) struct Arguments {
@@ -105,10 +105,7 @@ pub(crate) fn probe(arguments: &Arguments) -> Ended {
         return answer::listening(arguments.json, &clock, &endpoint.map_err(|error| error.to_string())?);
     }
     for file in [Some(&arguments.out), arguments.report.as_ref()].into_iter().flatten() {
-        let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
-        if folder.is_some_and(|folder| !folder.is_dir()) {
-            return Err(format!("{}: name a file in a folder that is there", file.display()));
-        }
+        has_folder(file)?;
     }
     let legs = legs(arguments)?;
     let several = legs.len() > 1;

@@ -185,6 +185,12 @@ impl Site {
     }
 }
 
+/// Runs them all at the same time.
+fn at_once<const N: usize>(commands: [Command; N]) -> [Ended; N] {
+    let run = commands.map(|mut command| std::thread::spawn(move || ended(command.output().unwrap())));
+    run.map(|ended| ended.join().unwrap())
+}
+
 fn last(ended: &Ended) -> Value {
     assert_eq!(ended.status, 0, "{ended:?}");
     serde_json::from_str(ended.out.lines().last().unwrap()).unwrap()
@@ -196,7 +202,7 @@ fn every_transport_delivers_everything_on_loopback() {
     for transport in TRANSPORTS {
         let site = Site::new("all", transport);
         let reliable = if matches!(transport, "quic" | "tcp" | "sctp") { "--reliable" } else { "" };
-        let summary = last(&site.run("one", &format!("--messages 2000 {reliable}")));
+        let summary = last(&site.run("one", &format!("--messages 1000 {reliable}")));
         let status = &summary["status"];
         println!(
             "{transport}: RTT p50 {} ms, p99 {} ms, {} samples missed",
@@ -206,9 +212,9 @@ fn every_transport_delivers_everything_on_loopback() {
         if reliable.is_empty() {
             // What waits makes way for what is newer, when this host was late.
             let superseded = status["dropped"]["superseded"].as_u64().unwrap_or(0);
-            assert_eq!(sent + superseded, 2_000, "{transport}: {summary}");
+            assert_eq!(sent + superseded, 1_000, "{transport}: {summary}");
         } else {
-            assert_eq!(sent, 2_000, "{transport}: {summary}");
+            assert_eq!(sent, 1_000, "{transport}: {summary}");
         }
         assert_eq!(status["delivered"], sent, "{transport}: {summary}");
         let rtt = status["rtt"]["p50_ms"].as_f64().unwrap();
@@ -273,13 +279,11 @@ fn strangers_and_a_second_operator_are_refused_and_the_session_goes_on() {
         let mut first = site.start("one", "");
         first.wait_for("resumed");
 
-        let second = site.run("two", "--messages 10");
-        assert_eq!(second.status, 1, "{transport}: {second:?}");
-        assert!(second.err.contains("has another operator"), "{transport}: {}", second.err);
-        let stranger = site.run("stranger", "--messages 10");
-        assert_eq!(stranger.status, 1, "{transport}: {stranger:?}");
-        let wrong = ended(site.operator("two", &fingerprint(&site.world), "").output().unwrap());
-        assert_eq!(wrong.status, 1, "{transport}: {wrong:?}");
+        let of_another_robot = || site.operator("two", &fingerprint(&site.world), "");
+        let by = |who| site.operator(who, &site.robot_id, "--messages 10");
+        let refused = at_once([by("two"), by("stranger"), of_another_robot()]);
+        assert!(refused.iter().all(|ended| ended.status == 1), "{transport}: {refused:?}");
+        assert!(refused[0].err.contains("has another operator"), "{transport}: {}", refused[0].err);
 
         // The first did not notice: it still moves the robot.
         first.wait_for("status");
@@ -294,10 +298,9 @@ fn strangers_and_a_second_operator_are_refused_and_the_session_goes_on() {
         assert!(lost * 50 <= messages, "{transport}: {summary}");
 
         // Nobody has it now: what stood in the way was who they are.
-        let stranger = site.run("stranger", "--messages 10");
+        let [stranger, wrong] = at_once([by("stranger"), of_another_robot()]);
         assert!(stranger.err.contains("--trust taut:"), "{transport}: {}", stranger.err);
         assert!(stranger.err.contains("`taut robot "), "{transport}: {}", stranger.err);
-        let wrong = ended(site.operator("two", &fingerprint(&site.world), "").output().unwrap());
         assert!(wrong.err.contains("--robot-id"), "{transport}: {}", wrong.err);
         last(&site.run("two", "--messages 10"));
     }

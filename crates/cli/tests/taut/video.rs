@@ -58,7 +58,7 @@ fn watched(name: &str, network: Option<&str>, source: &str) -> Option<(Value, Va
         emulator
     });
     let mut operator = Running::start(world.command(&format!(
-        "operator --connect {address} --robot-id {robot_id} --identity operator --state asked --messages 6000 --resume start \
+        "operator --connect {address} --robot-id {robot_id} --identity operator --state asked --rate 250 --messages 1500 --resume start \
          --video front --measure-video --json"
     )));
     let is_seen = |line: &Value| line["event"] == "video" && line["frames"].as_u64() > Some(0);

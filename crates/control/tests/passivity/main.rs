@@ -272,12 +272,12 @@ fn check<P: Place>(laws: std::ops::Range<usize>, steps: u64) {
 
 #[test]
 fn a_channel_gives_no_more_than_it_took_and_its_reserves() {
-    check::<Vector>(0..4, 100_000);
+    check::<Vector>(0..4, 40_000);
 }
 
 #[test]
 fn a_channel_of_turns_gives_no_more_than_it_took_and_its_reserves() {
-    check::<Orientation>(0..4, 100_000);
+    check::<Orientation>(0..4, 40_000);
 }
 
 #[test]

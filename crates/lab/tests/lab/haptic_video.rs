@@ -17,8 +17,13 @@ fn shipped(name: &str, duration: &str) -> Scenario {
 
 /// By the name of the variant, those whose bandwidth is one of these.
 fn runs(name: &str, duration: &str, bandwidths: &[&str]) -> Vec<(String, RunResult)> {
-    let wanted =
-        |name: &str| bandwidths.iter().any(|bandwidth| name.starts_with(&format!("{bandwidth} Mbit")));
+    runs_of(name, duration, |name| {
+        bandwidths.iter().any(|bandwidth| name.starts_with(&format!("{bandwidth} Mbit")))
+    })
+}
+
+/// Of the variants with such a name.
+fn runs_of(name: &str, duration: &str, wanted: impl Fn(&str) -> bool) -> Vec<(String, RunResult)> {
     let variants = shipped(name, duration).expand().unwrap();
     let chosen = variants.into_iter().filter(|(variant, _)| wanted(&variant.name));
     chosen.map(|(variant, scenario)| (variant.name.clone(), done(&variant.name, &scenario))).collect()
@@ -71,7 +76,10 @@ fn one_fifo_without_classes_delays_force_as_much_as_video_until_it_is_wide_enoug
 /// As the source has it: with a load that fills the link, the gate before CAKE shows more frames and costs some milliseconds.
 #[test]
 fn before_cake_the_gate_costs_offset_and_is_judged_by_the_limits_of_video_beside_force() {
-    let runs = runs("frame-gate/queues.toml", "45s", &["1.25"]);
+    const GATES: [&str; 3] = ["no gate", "aimd3 every 100 ms", "deadline"];
+    let runs = runs_of("frame-gate/queues.toml", "45s", |name| {
+        name.starts_with("1.25 Mbit") && GATES.iter().any(|gate| name.ends_with(&format!("CAKE, {gate}")))
+    });
     let of = |gate: &str| &runs.iter().find(|(name, _)| name.ends_with(&format!("CAKE, {gate}"))).unwrap().1;
     let offset = |run: &RunResult| video(run).offset_ms.as_ref().map_or(0.0, |offset| offset.mean);
     let fps = |run: &RunResult| video(run).fps.as_ref().unwrap().mean;

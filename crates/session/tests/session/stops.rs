@@ -522,7 +522,7 @@ fn sctp_does_not_hold_up_a_stop_until_its_timer_expires() {
 #[test]
 fn however_long_there_was_no_path_sctp_holds_up_a_stop_for_a_round_trip_and_a_half_at_most() {
     let (copies, round_trip, held_acknowledgement) = (MS * 100, MS * 20, MS);
-    for outage in [1_100, 1_500, 2_500, 5_000, 20_000] {
+    for outage in [1_100, 2_500, 20_000] {
         for pressed in [20, outage / 2, outage - 50, outage + 100] {
             for cut in [[true, false], [false, true], [true, true]] {
                 let (_, after) = stopped_over_sctp(outage, pressed, cut);

@@ -1,4 +1,4 @@
-//! The program and the model in Rust say the same of a million packets, whatever the knobs are turned to in between.
+//! The program and the model in Rust say the same of very many packets, whatever the knobs are turned to in between.
 
 use std::net::IpAddr;
 
@@ -123,11 +123,11 @@ fn agree(program: &mut Program, packets: usize, streams: usize, seed: u64) {
 }
 
 #[test]
-fn a_million_packets_have_the_same_verdict_in_the_kernel_and_in_the_model() {
+fn packets_have_the_same_verdict_in_the_kernel_and_in_the_model() {
     let Some(mut program) = with_filters() else { return };
-    agree(&mut program, 900_000, 5, 1);
+    agree(&mut program, 200_000, 5, 1);
     let Some(mut program) = with_filters() else { return };
-    agree(&mut program, 100_000, 90, 2);
+    agree(&mut program, 30_000, 90, 2);
 }
 
 #[test]
