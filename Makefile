@@ -103,14 +103,11 @@ ros2: ## Build the bridge to ROS 2: target/ros2/release/taut-ros2
 	$(call need,$(BUILD_NEEDS))
 	cd ros2 && CARGO_TARGET_DIR="$(CARGO_TARGET_DIR)/ros2" cargo build --release --locked
 
-# After the tests, which are linted while they are compiled, what builds with other features is left.
+# Tests are linted while they are compiled, by `.ci/rustc`.
 lint: ## Format, clippy, API documentation, licences; all without warnings
 	$(call need,$(BUILD_NEEDS))
 	cargo fmt --all --check
-ifdef TESTS
-	@# What `make demo` builds, and the library without sockets: together they need the same of their dependencies as the first alone.
-	cargo clippy -p taut-cli -p taut --no-default-features --locked -- -D warnings
-else
+ifndef TESTS
 	cargo clippy --workspace --all-targets --features taut/stream --locked -- -D warnings
 	@# What `make demo` builds.
 	cargo clippy -p taut-cli --no-default-features --locked -- -D warnings
