@@ -10,8 +10,8 @@
 //!
 //! # What waits, and what goes
 //! A message waits while the profile holds it back. The most urgent goes first; an emergency goes ahead of everything, and
-//! while nothing was heard for two round trips, 200 ms at least ([`DccpConfig::min_rto`]), one packet in 100 ms goes for it beyond what the profile
-//! allows: after an outage that would be nothing for up to 4 s (CCID 3: for as long again). When too many wait, the oldest of the least urgent is dropped as superseded, and
+//! one packet in 100 ms goes for it beyond what the profile allows: after an outage that would be nothing for up to 4 s (CCID 3: for as long
+//! again). When too many wait, the oldest of the least urgent is dropped as superseded, and
 //! of samples of one stream, series and priority (but emergencies) only the newest few are kept ([`DccpConfig::queue`]). Deadlines are checked when a message is
 //! offered and again when it goes. [`Reliability::Reliable`](taut_core::Reliability) only makes a message the last to be
 //! dropped: DCCP cannot repeat it, the session above can.
@@ -193,8 +193,6 @@ struct Acks {
     last: Option<Time>,
     /// When it sent a message last.
     sent_data: Option<Time>,
-    /// Since when messages are under way, and nothing that was not acknowledged before is.
-    unheard: Option<Time>,
     /// When one left that the profile did not let go.
     probed: Option<Time>,
     /// The peer's clock, to be echoed, and when it came.

@@ -164,7 +164,6 @@ impl Dccp {
         let is_sync = matches!(header.packet, Packet::Sync { .. });
         if let Some(ack) = header.packet.ack().filter(|ack| !is_sync && ack.is_after(self.seq.gar)) {
             self.seq.gar = ack;
-            self.acks.unheard = self.newest_message().is_after(ack).then_some(now);
         }
         let marked = input.ecn == Ecn::CongestionExperienced;
         let received = self.received.as_mut().expect("the peer's first packet was recorded");
