@@ -224,6 +224,9 @@ impl Etp {
 
     fn handle_data(&mut self, now: Time, path: PathId, data: &Data<'_>) {
         let is_other = self.peer.heard(now, path);
+        if !self.peer.is_at(path) {
+            return self.refuse(DropCause::Unauthenticated);
+        }
         if let Err(cause) = self.receiver.accept(now, is_other, data) {
             return self.refuse(cause);
         }
@@ -317,6 +320,9 @@ impl Transport for Etp {
             && bytes.len() as u64 <= self.config.max_datagram.get();
         match Packet::parse(bytes) {
             Ok(Packet::Data(data)) if fits => self.handle_data(now, input.path, &data),
+            Ok(Packet::Feedback(_)) if !self.peer.is_at(input.path) => {
+                self.refuse(DropCause::Unauthenticated)
+            }
             Ok(Packet::Feedback(feedback)) if fits => self.handle_feedback(now, feedback),
             _ => self.refuse(DropCause::Malformed),
         }

@@ -426,6 +426,26 @@ fn carry(from: &mut impl Transport, to: &mut impl Transport, now: Time) -> usize
     count
 }
 
+/// One that waits answers whoever talks, and nobody else's numbers count.
+#[test]
+fn a_stray_datagram_does_not_make_the_peers_packets_late() {
+    let mut robot = Etp::waiting(EtpConfig::session(MS)).expect("within its ranges");
+    let mut arrives = |ms, path, sequence| {
+        let mut bytes = Vec::new();
+        Data { sequence, payload: b"state", ..Data::default() }.emit(&mut bytes);
+        let input = Datagram { path: PathId(path), ecn: Ecn::NotCapable, data: &bytes, padding: 0 };
+        robot.handle_input(at(ms), input);
+        let told = std::iter::from_fn(|| robot.poll_event());
+        told.filter(|event| !matches!(event, Event::Gauge { .. } | Event::Connected)).collect::<Vec<_>>()
+    };
+    let received = [Event::Received { data: b"state".to_vec(), path: PathId(1), stream: StreamId(0) }];
+    for number in 0..10 {
+        assert_eq!(arrives(number, 1, number as u32), received);
+    }
+    assert_eq!(arrives(10, 2, 1 << 30), [Event::Refused(DropCause::Unauthenticated)]);
+    assert_eq!(arrives(11, 1, 10), received);
+}
+
 #[test]
 fn what_the_transport_below_refuses_is_reported_as_dropped() {
     let inner = Udp::new(UdpConfig::new().max_datagram(Bytes::new(5)));
