@@ -27,7 +27,8 @@
 //!
 //! **Not available: multi-homing** (RFC 9260 section 6.4, RFC 5061). No Rust implementation has it: one address pair at
 //! a time, no failover, no heartbeats to a second address. The peer may move: answers go to where its last valid
-//! packet came from (RFC 6951 section 5.4). For several paths use MTIP or multipath QUIC.
+//! packet came from (RFC 6951 section 5.4). Nobody begins anew from another address while the peer was heard within a second. For several
+//! paths use MTIP or multipath QUIC.
 //!
 //! The association's cookie carries no MAC, unlike RFC 9260 section 5.1.3 wants: on a network with strangers, put it
 //! inside [`Secured`](crate::security::Secured).
@@ -81,6 +82,7 @@ use taut_core::{
 
 use crate::entropy::Entropy;
 use crate::message_queue::MessageQueue;
+use crate::peer::SILENCE;
 use crate::udp;
 use acks::Acks;
 pub use config::SctpConfig;
@@ -127,6 +129,8 @@ pub struct Sctp {
     unsent_urgent: usize,
     unsent_irreplaceable: usize,
     path: PathId,
+    /// When the peer was heard last.
+    heard: Option<Time>,
     outgoing: VecDeque<(PathId, Vec<u8>)>,
     events: VecDeque<Event>,
     stats: SctpStats,
@@ -184,6 +188,7 @@ impl Sctp {
             unsent_urgent: 0,
             unsent_irreplaceable: 0,
             path: PathId(0),
+            heard: None,
             outgoing: VecDeque::new(),
             events: VecDeque::new(),
             stats: SctpStats::default(),
@@ -475,9 +480,19 @@ impl Sctp {
         }
     }
 
+    /// Is it of somebody else, while the peer talks? Anybody may begin an association, and so would take over the one that there is (RFC 9260
+    /// section 5.2.4).
+    fn is_intruder(&self, now: Time, path: PathId, packet: &[u8]) -> bool {
+        let talks = self.heard.is_some_and(|heard| now.saturating_since(heard) <= SILENCE);
+        self.phase == Phase::Connected && path != self.path && talks && packet::echoes_cookie(packet)
+    }
+
     /// `dcsctp` obeys all that follows a COOKIE ECHO without a look at the verification tag, though it refused the cookie. So the rest is a
     /// packet of its own.
     fn take_packet(&mut self, now: Time, path: PathId, packet: &[u8]) {
+        if self.is_intruder(now, path, packet) {
+            return self.refuse(DropCause::Unauthenticated);
+        }
         match packet::split_cookie(packet) {
             Some((first, rest)) => {
                 self.take_chunks(now, path, &first);
@@ -497,15 +512,18 @@ impl Sctp {
                 self.repeats.acknowledged(packet);
                 self.outstanding.acknowledged(now, packet);
                 self.acks.arrived(packet);
+                self.heard = Some(now);
                 self.moved_to(path);
             }
             Some(ErrorKind::PeerReported) => {}
-            Some(_) => {
-                self.stats.refused += 1;
-                self.events.push_back(Event::Refused(DropCause::Malformed));
-            }
+            Some(_) => self.refuse(DropCause::Malformed),
         }
         self.take_events(now, path);
+    }
+
+    fn refuse(&mut self, cause: DropCause) {
+        self.stats.refused += 1;
+        self.events.push_back(Event::Refused(cause));
     }
 }
 
