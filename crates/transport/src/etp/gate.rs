@@ -74,6 +74,10 @@ impl Gate {
         }
     }
 
+    pub(super) fn set_urgent(&mut self, urgent: Option<Priority>) {
+        self.config.urgent = urgent;
+    }
+
     pub(super) fn sampling(&self) -> Sampling {
         self.sampling
     }

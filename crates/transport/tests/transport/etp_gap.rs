@@ -394,6 +394,19 @@ fn the_gap_over_another_transport_is_kept_and_supersedes_alike() {
     assert_eq!((spaced.sampling().sent, spaced.sampling().superseded), (5, 14));
 }
 
+#[test]
+fn a_stop_leaves_at_once_through_the_gap_over_another_transport() {
+    let mut spaced = Gap::new(Udp::new(UdpConfig::new()), MS * 600).unwrap().urgent(Some(Priority(0)));
+    let of = |tag, priority, ms| Message { priority: Priority(priority), created: at(ms), ..sample(tag) };
+    let mut leaves = |message: Message, ms| {
+        spaced.send(at(ms), message).unwrap();
+        let mut buffer = Vec::new();
+        spaced.poll_transmit(at(ms), &mut buffer).map(|_| buffer[0])
+    };
+    assert_eq!([leaves(of(1, 2, 0), 0), leaves(of(2, 2, 1), 1)], [Some(1), None]);
+    assert_eq!([leaves(of(3, 0, 2), 2), leaves(of(4, 0, 3), 3)], [Some(3), Some(4)]);
+}
+
 /// `base = "tcp"`: what is let through arrives in order, and TCP's own timers go on below.
 #[test]
 fn the_gap_is_kept_over_tcp() {
