@@ -3,7 +3,7 @@
 use taut_core::{DropCause, Duration, Event, Time};
 use taut_wire::dccp::ResetCode;
 
-use super::{Dccp, Features, Reply, Sequence, State, Timers};
+use super::{Acks, Dccp, Features, Reply, Sequence, State, Timers};
 use crate::dccp::sent::SentLog;
 use taut_wire::dccp::Seq;
 
@@ -64,7 +64,7 @@ impl Dccp {
         }
     }
 
-    /// Forgets a client whose handshake did not complete.
+    /// Forgets a client whose handshake did not complete, or that is gone.
     pub(super) fn listen_again(&mut self) {
         let iss = Seq::new(self.rng.next_u64());
         self.state = State::Listen;
@@ -72,6 +72,8 @@ impl Dccp {
         self.sent = SentLog::new(iss);
         self.features = Features::new(&self.config, self.server);
         self.received = None;
+        (self.sender, self.receiver) = (None, None);
+        (self.acks, self.ndp) = (Acks::default(), 0);
         self.timers = Timers { last_sync: self.timers.last_sync, ..Timers::default() };
         self.replies.clear();
         self.express_wishes();

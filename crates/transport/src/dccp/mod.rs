@@ -26,7 +26,8 @@
 //!   Send Loss Event Rate are negotiated; short sequence numbers and partial checksums are declined.
 //! - *Numbers* (section 7.5): a packet whose numbers do not fit is refused and answered by a Sync, eight in a second at
 //!   most. It is not authentication: whoever sees the packets can forge them. `security` is for that.
-//! - *Paths*: packets go where the newest valid packet came from. What is not valid on another path is not answered.
+//! - *Paths*: packets go where the newest valid packet came from. What is not valid on another path is not answered; but a Request there
+//!   takes the place of a client of which nothing came for a second.
 //! - *ECN* (section 12): packets are sent ECT(0), marks are echoed and count as losses. The nonce of section 12.2 is left
 //!   out: it became historic (RFC 8311).
 //! - *End* (section 8.3): CloseReq, Close, Reset, TIMEWAIT. What waits is abandoned.

@@ -10,6 +10,7 @@ use super::features::Place;
 use super::half::{Came, DelayedAck, Receiver, Sender};
 use super::received::{Arrival, Received};
 use super::{Ccid, Dccp, Reply, State};
+use crate::peer::SILENCE;
 
 /// The least time between two Syncs, and between two answers to packets of no connection (section 7.5.4 asks for a
 /// limit): eight in a second.
@@ -33,9 +34,10 @@ impl Dccp {
             // Allow Short Seqnos is 0: step 6.
             return self.refuse(DropCause::Malformed);
         }
-        let known = !matches!(self.state, State::Listen);
+        let anybody =
+            matches!(self.state, State::Listen | State::Respond) || self.is_successor(now, input, &header);
         let foreign = header.destination_port != self.config.local_port
-            || (known && header.source_port != self.remote_port && self.state != State::Respond);
+            || (!anybody && header.source_port != self.remote_port);
         if foreign {
             return self.refuse(DropCause::Unauthenticated);
         }
@@ -43,6 +45,11 @@ impl Dccp {
             State::Listen => self.receive_listening(now, input, view),
             State::Request => self.receive_requesting(now, input, view),
             State::Respond if self.is_new_request(input, &header) => {
+                self.listen_again();
+                self.receive_listening(now, input, view);
+            }
+            State::Open if self.is_successor(now, input, &header) => {
+                self.abandon_waiting();
                 self.listen_again();
                 self.receive_listening(now, input, view);
             }
@@ -67,6 +74,14 @@ impl Dccp {
     fn is_new_request(&self, input: &Datagram<'_>, header: &Repr) -> bool {
         let other = input.path != self.path || header.source_port != self.remote_port;
         matches!(header.packet, Packet::Request { .. }) && (other || !self.seq.is_valid(header, true))
+    }
+
+    /// A client that is killed says no goodbye. Whoever asks from elsewhere, once it has been silent, may have its place.
+    fn is_successor(&self, now: Time, input: &Datagram<'_>, header: &Repr) -> bool {
+        let asks = matches!(header.packet, Packet::Request { service } if service == self.config.service);
+        let other = input.path != self.path || header.source_port != self.remote_port;
+        let silent = self.timers.last_valid.is_none_or(|at| now.saturating_since(at) > SILENCE);
+        self.server && self.state == State::Open && asks && other && silent
     }
 
     /// Step 3.

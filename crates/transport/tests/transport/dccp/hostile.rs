@@ -67,6 +67,39 @@ fn a_jump_of_a_sync_after_a_silence_is_survived() {
     assert_eq!(net.ends[SERVER].state(), State::Open);
 }
 
+fn request(sequence: u64, options: &[u8]) -> Vec<u8> {
+    let packet = Packet::Request { service: u32::from_be_bytes(*b"taut") };
+    let (source_port, destination_port, sequence) = (6511, 6511, Seq::new(sequence));
+    let mut bytes = Vec::new();
+    Repr { source_port, destination_port, sequence, packet, ..Repr::default() }.emit(
+        options,
+        &[],
+        &mut bytes,
+    );
+    bytes
+}
+
+/// In the clear; whoever was heard within a second is not gone.
+#[test]
+fn another_client_follows_one_that_fell_silent_and_none_that_talks() {
+    let (mut net, _) = open(Ccid::TcpLike);
+    net.links[CLIENT].loss = 1.0;
+    net.deliver(SERVER, 5, &request(7, &[]), false);
+    assert_eq!(net.ends[SERVER].state(), State::Open);
+    net.run_until(at_ms(1_300));
+    net.ends[SERVER].send(at_ms(1_300), message(77)).unwrap();
+    net.deliver(SERVER, 5, &request(7, &[]), false);
+    let response = net.records.last().expect("a response").repr;
+    assert!(matches!(response.packet, Packet::Response { ack, .. } if ack == Seq::new(7)), "{response:?}");
+    let packet = Packet::DataAck { ack: response.sequence };
+    let (source_port, destination_port) = (6511, 6511);
+    let sample = Repr { source_port, destination_port, sequence: Seq::new(8), packet, ..Repr::default() };
+    let before = net.received(SERVER).len();
+    net.deliver(SERVER, 5, &forged(sample), false);
+    assert_eq!((net.ends[SERVER].state(), net.received(SERVER).len()), (State::Open, before + 1));
+    assert_eq!(net.events[SERVER].iter().filter(|(_, event)| *event == Event::Connected).count(), 2);
+}
+
 /// RFC 4340 section 7.5.5.
 #[test]
 fn a_reset_with_guessed_numbers_does_not_end_the_connection() {
