@@ -5,8 +5,8 @@
 //! gap over any other transport, for instance over [`tcp`](crate::tcp), where the source shows that it does not help.
 //!
 //! # What waits, and what goes
-//! The gap is the least time between two data packets. While it is closed, at most the newest sample of each priority and series
-//! waits; the one that it replaces is dropped as superseded and counted. With [`EtpConfig::pack`] they all wait, as far
+//! The gap is the least time between two data packets. While it is closed, at most the newest sample of each stream, series and
+//! priority waits; the one that it replaces is dropped as superseded and counted. With [`EtpConfig::pack`] they all wait, as far
 //! as one datagram can hold them, and go together. When the gap opens, the most urgent goes first. With a gap chosen for a
 //! session ([`EtpConfig::gap`]), a packet carries the newest sample of each series together with all else that waits.
 //! Reliable messages, and those of a priority beyond samples' (3 and more), are never superseded; reliable ones go before

@@ -263,7 +263,7 @@ fn with_a_chosen_gap_every_packet_has_the_newest_state_and_whatever_else_waits()
         etp.send(at(ms), Message { priority: Priority(2), ..sample(ms) }).expect("a state");
         let request = ms % 50 == 3;
         if request {
-            etp.send(at(ms), Message { priority: Priority(1), ..reliable(7) }).expect("a clock request");
+            etp.send(at(ms), Message { priority: Priority(1), ..sample(7) }).expect("a clock request");
         }
         while let packet @ [_, ..] = &next_packet(&mut etp, at(ms))[..] {
             assert!(before.is_none_or(|before| at(ms) - before >= MS * 4), "{ms} ms");
@@ -296,6 +296,25 @@ fn a_stop_leaves_at_once_whatever_waits_for_the_chosen_gap() {
     // The rest keeps the gap behind it.
     let others: Vec<_> = (1..20).filter(|ms| !next_packet(&mut etp, at(*ms)).is_empty()).collect();
     assert_eq!(others, [5, 9]);
+}
+
+/// Streams of one priority, as an acknowledgement beside the feedback.
+#[test]
+fn samples_of_another_stream_or_series_wait_beside_the_newest() {
+    let mut etp = session_with_a_gap();
+    let of = |tag, stream, series| Message {
+        priority: Priority(2),
+        stream: StreamId(stream),
+        series,
+        ..sample(tag)
+    };
+    etp.send(at(0), of(1, 2, None)).unwrap();
+    assert_eq!(next_packet(&mut etp, at(0)), [1]);
+    for message in [of(2, 2, None), of(3, 3, None), of(4, 2, Some(2)), of(5, 2, None)] {
+        etp.send(at(1), message).unwrap();
+    }
+    assert_eq!(next_packet(&mut etp, at(4)), [3, 4, 5]);
+    assert_eq!(dropped(&mut etp), [(2, DropCause::Superseded)]);
 }
 
 #[test]
