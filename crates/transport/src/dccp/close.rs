@@ -40,6 +40,17 @@ impl Dccp {
         self.owe(Reply::Reset(code, data));
     }
 
+    /// There will be no connection with this peer. Who did not complete the handshake has not ended it for others.
+    pub(super) fn refuse_peer(&mut self, now: Time, code: ResetCode, data: u8) {
+        if self.state != State::Respond {
+            return self.reset(now, code, data);
+        }
+        let (seq, ack) = (self.seq.gss.next(), self.seq.gsr);
+        let reset = Reply::Stray { code, data, seq, ack, port: self.remote_port, path: self.path };
+        self.listen_again();
+        self.owe(reset);
+    }
+
     /// There is no connection any more.
     pub(super) fn tear_down(&mut self, now: Time, state: State) {
         self.abandon_waiting();

@@ -160,6 +160,7 @@ enum Reply {
     /// A Reset with numbers from the packet that it answers (section 8.3.1).
     Stray {
         code: ResetCode,
+        data: u8,
         seq: Seq,
         ack: Seq,
         port: u16,

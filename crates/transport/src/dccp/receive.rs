@@ -146,7 +146,7 @@ impl Dccp {
     fn connect(&mut self, now: Time, rtt: Option<Duration>, state: State) {
         let agreed = self.features.ccid(Place::Local).zip(self.features.ccid(Place::Remote));
         let Some((sends, receives)) = agreed else {
-            return self.reset(now, ResetCode::MandatoryError, 0);
+            return self.refuse_peer(now, ResetCode::MandatoryError, 0);
         };
         self.express_wishes();
         self.features.fix_ccids();
@@ -193,7 +193,11 @@ impl Dccp {
         // Step 8.
         let Ok(notes) = self.process_options(now, view) else { return };
         if matches!(header.packet, Packet::Reset { .. }) {
-            return self.tear_down(now, State::TimeWait);
+            return if self.state == State::Respond {
+                self.listen_again()
+            } else {
+                self.tear_down(now, State::TimeWait)
+            };
         }
         self.process_state(now, &header);
         if !self.is_connected() {
@@ -247,7 +251,7 @@ impl Dccp {
         // Section 8.3.1.
         let seq = header.packet.ack().map_or(Seq::new(0), Seq::next);
         let (ack, port, path) = (header.sequence, header.source_port, input.path);
-        self.owe(Reply::Stray { code, seq, ack, port, path });
+        self.owe(Reply::Stray { code, data: 0, seq, ack, port, path });
     }
 
     fn may_answer(&mut self, now: Time) -> bool {
@@ -273,7 +277,7 @@ impl Dccp {
                 }
             }
             if let Err((code, data)) = self.process_option(now, &header, option, must, &mut notes) {
-                self.reset(now, code, data);
+                self.refuse_peer(now, code, data);
                 return Err(());
             }
         }
@@ -347,6 +351,9 @@ impl Dccp {
                 (self.timers.retry, self.timers.give_up) = (None, None);
             }
             _ => {}
+        }
+        if self.state == State::Listen {
+            return;
         }
         match header.packet {
             Packet::CloseReq { .. } if self.is_connected() => self.say_goodbye(now, State::Closing),

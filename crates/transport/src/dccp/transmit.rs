@@ -77,8 +77,8 @@ impl Dccp {
                 let packet = Packet::Reset { ack: gsr, code: code as u8, data: [data, 0, 0] };
                 self.transmit_control(now, packet, buffer)
             }
-            Reply::Stray { code, seq, ack, port, path } => {
-                let packet = Packet::Reset { ack, code: code as u8, data: [0; 3] };
+            Reply::Stray { code, data, seq, ack, port, path } => {
+                let packet = Packet::Reset { ack, code: code as u8, data: [data, 0, 0] };
                 Repr { destination_port: port, ..self.header(seq, packet) }.emit(&[], &[], buffer);
                 Transmit { path, ..Transmit::default() }
             }

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use taut_core::{DropCause, Event, Message, Priority, Transport};
 use taut_transport::dccp::{Ccid, DccpConfig, State};
-use taut_wire::dccp::{DccpOption, Negotiation, Packet, Repr, Seq, feature};
+use taut_wire::dccp::{DccpOption, Negotiation, Packet, Repr, ResetCode, Seq, feature};
 
 use super::harness::{CLIENT, Net, SERVER, at_ms, config, message, ms};
 
@@ -77,6 +77,31 @@ fn request(sequence: u64, options: &[u8]) -> Vec<u8> {
         &mut bytes,
     );
     bytes
+}
+
+/// What cannot be followed is said to whoever wants it, in the handshake as before it is over.
+#[test]
+fn a_server_that_waits_survives_whoever_wants_or_says_what_ends_a_connection() {
+    let mut options = Vec::new();
+    DccpOption::Mandatory.emit(&mut options);
+    let (negotiation, value) = (Negotiation::ChangeL, &[1][..]);
+    DccpOption::Feature { negotiation, feature: 99, value }.emit(&mut options);
+    let mut net = Net::with(Ccid::TcpLike).links(|link| link.loss = 1.0);
+    net.deliver(SERVER, 5, &request(7, &options), false);
+    let reset = net.records.last().expect("an answer").repr.packet;
+    let Packet::Reset { ack, code, data } = reset else { panic!("{reset:?}") };
+    assert_eq!((ack, code, data[0]), (Seq::new(7), ResetCode::MandatoryError as u8, 99));
+    // One that is answered, and thinks better of it.
+    net.deliver(SERVER, 5, &request(7, &[]), false);
+    let response = net.records.last().expect("a response").repr;
+    let packet = Packet::Reset { ack: response.sequence, code: 2, data: [0; 3] };
+    let (source_port, destination_port) = (6511, 6511);
+    let goodbye = Repr { source_port, destination_port, sequence: Seq::new(8), packet, ..Repr::default() };
+    net.deliver(SERVER, 5, &forged(goodbye), false);
+    assert_eq!((net.ends[SERVER].state(), net.closed_at(SERVER)), (State::Listen, None));
+    net.links.iter_mut().for_each(|link| link.loss = 0.0);
+    net.run_until(at_ms(2_000));
+    assert!(net.is_connected(CLIENT).is_some() && net.is_connected(SERVER).is_some());
 }
 
 /// In the clear; whoever was heard within a second is not gone.
