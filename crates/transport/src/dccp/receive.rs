@@ -317,7 +317,12 @@ impl Dccp {
                 let drops = blocks.iter().filter(|block| **block & 0x80 != 0);
                 self.stats.data_dropped += drops.map(|block| u64::from(block & 0x0f) + 1).sum::<u64>();
             }
-            DccpOption::InitCookie(cookie) if !self.server => self.cookie = cookie.to_vec(),
+            DccpOption::InitCookie(cookie)
+                if matches!(self.state, State::Request | State::PartOpen)
+                    && matches!(header.packet, Packet::Response { .. }) =>
+            {
+                self.cookie = cookie.to_vec();
+            }
             DccpOption::Mandatory => return Err((ResetCode::MandatoryError, 1)),
             DccpOption::Unknown { kind, .. } | DccpOption::Invalid { kind, .. } if must => {
                 return Err((ResetCode::MandatoryError, kind));

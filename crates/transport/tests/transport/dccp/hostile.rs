@@ -125,6 +125,27 @@ fn another_client_follows_one_that_fell_silent_and_none_that_talks() {
     assert_eq!(net.events[SERVER].iter().filter(|(_, event)| *event == Event::Connected).count(), 2);
 }
 
+/// RFC 4340 section 8.1.4: a server gives it with its Response.
+#[test]
+fn a_cookie_in_an_open_connection_is_not_echoed_and_stops_nothing() {
+    for ccid in [Ccid::TcpLike, Ccid::Tfrc] {
+        let (mut net, _) = open(ccid);
+        net.links[SERVER].loss = 1.0;
+        let last = net.records.iter().rfind(|record| record.from == SERVER).expect("a packet").repr;
+        let (mut options, mut bytes) = (Vec::new(), Vec::new());
+        DccpOption::InitCookie(&[7; 8]).emit(&mut options);
+        let ack = net.records.iter().rfind(|record| record.from == CLIENT).expect("a packet").repr.sequence;
+        let (sequence, packet) = (last.sequence.next(), Packet::Ack { ack });
+        Repr { sequence, packet, ..last }.emit(&options, &[], &mut bytes);
+        net.deliver(CLIENT, 0, &bytes, false);
+        for tag in 0..30 {
+            net.send(CLIENT, Message { priority: Priority(0), ..message(tag) });
+        }
+        let timers = net.ends[CLIENT].poll_timeout().map(|deadline| deadline.why);
+        assert!(matches!(timers, Some("emergency" | "pacing")), "{ccid:?}: {timers:?}");
+    }
+}
+
 /// RFC 4340 section 7.5.5.
 #[test]
 fn a_reset_with_guessed_numbers_does_not_end_the_connection() {
