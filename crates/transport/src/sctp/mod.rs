@@ -150,6 +150,7 @@ enum Phase {
 #[derive(Clone, Copy, Debug)]
 struct Handed {
     tag: u64,
+    stream: StreamId,
     bytes: u64,
     unreliable: bool,
     urgent: bool,
@@ -283,7 +284,8 @@ impl Sctp {
             data => (PPID | priority, data),
         };
         let bytes = payload.len() as u64;
-        self.handed.insert(id, Handed { tag, bytes, unreliable, urgent, irreplaceable, sent: false });
+        let stream = message.stream;
+        self.handed.insert(id, Handed { tag, stream, bytes, unreliable, urgent, irreplaceable, sent: false });
         self.unsent += 1;
         self.unsent_bytes += bytes;
         self.unsent_urgent += usize::from(urgent);
@@ -348,6 +350,15 @@ impl Sctp {
             self.repeats.packets += 1;
             self.outgoing.push_back((self.path, packet));
         }
+    }
+
+    /// Has a part of what is reliable been sent? When the peer begins anew `dcsctp` 0.1.16 sends the rest of it with the numbers of before,
+    /// and its stream waits for ever.
+    fn is_amid_a_message(&self) -> bool {
+        let unsent = || self.handed.values().filter(|handed| !handed.sent);
+        let whole = |on| unsent().filter(|handed| handed.stream == on).map(|handed| handed.bytes).sum();
+        let streams = unsent().filter(|handed| !handed.unreliable).map(|handed| handed.stream);
+        streams.into_iter().any(|on| self.association.unsent(on) < whole(on))
     }
 
     fn given_up(&mut self, handed: Handed) {
@@ -504,7 +515,9 @@ impl Sctp {
 
     fn take_chunks(&mut self, now: Time, path: PathId, packet: &[u8]) {
         let initiates = packet.get(4..8) == Some(&[0; 4]);
+        let is_amid = packet::echoes_cookie(packet) && self.is_amid_a_message();
         let complaint = self.association.handle_input(packet);
+        let is_torn = is_amid && self.association.began_anew();
         match complaint {
             // An INIT is nobody's proof of anything: its answer goes back, the association stays where it is.
             None if initiates => {}
@@ -518,7 +531,13 @@ impl Sctp {
             Some(ErrorKind::PeerReported) => {}
             Some(_) => self.refuse(DropCause::Malformed),
         }
+        if is_torn {
+            self.association.abort();
+        }
         self.take_events(now, path);
+        if is_torn {
+            self.ended();
+        }
     }
 
     fn refuse(&mut self, cause: DropCause) {

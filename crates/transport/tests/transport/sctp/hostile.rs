@@ -188,6 +188,26 @@ fn nobody_begins_anew_from_another_address_while_the_peer_talks() {
     assert!(net.ends[1].uses_path(PathId(3)));
 }
 
+/// `dcsctp` would send the rest of it as if its beginning had gone.
+#[test]
+fn an_association_ends_whose_peer_begins_anew_amid_a_long_message() {
+    let mut net = connected(SctpConfig::new());
+    let (_, cookie) = begun_anew(&mut net, PathId(0));
+    net.ways[1].cut = true;
+    let long = Message { tag: 1, ..command(&net, 1, 200_000) };
+    offer(&mut net, 1, long).unwrap();
+    net.deliver(1, PathId(0), &cookie);
+    for tag in 2..=101 {
+        let message = Message { tag, ..command(&net, 1, 100) };
+        let taken = offer(&mut net, 1, message).is_ok();
+        assert!(!taken, "the stream would stand still");
+    }
+    assert_eq!(net.count(1, &Event::Dropped { tag: 1, cause: DropCause::Abandoned }), 1);
+    assert_eq!(net.count(1, &Event::Closed), 1);
+    let goodbye = net.sent.last().unwrap();
+    assert_eq!((goodbye.1, goodbye.3[12]), (1, 6), "an ABORT");
+}
+
 /// What a timer makes leave goes to the peer, whoever sent something in that moment.
 #[test]
 fn nothing_is_repeated_to_whoever_sends_garbage() {
