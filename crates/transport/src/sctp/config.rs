@@ -177,8 +177,13 @@ impl SctpConfig {
     /// How long an acknowledgement may be on its way when the smoothed round trip is `smoothed`: never longer than the
     /// retransmission timeout, which `dcsctp` keeps 110 ms longer than a round trip.
     pub(super) fn patience(&self, smoothed: Duration) -> Duration {
-        let unknown = smoothed.is_zero() || smoothed == self.rto_initial();
-        if unknown { self.rto_initial() } else { smoothed + smoothed.min(Duration::from_millis(100)) }
+        let patience = |rtt: Duration| rtt + rtt.min(Duration::from_millis(100));
+        self.measured(smoothed).map_or(self.rto_initial(), patience)
+    }
+
+    /// The smoothed round trip, once it was measured: `dcsctp` begins with the first timeout.
+    pub(super) fn measured(&self, smoothed: Duration) -> Option<Duration> {
+        Some(smoothed).filter(|smoothed| !smoothed.is_zero() && *smoothed != self.rto_initial())
     }
 
     pub(super) fn longest(&self) -> Bytes {

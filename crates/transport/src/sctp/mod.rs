@@ -626,7 +626,7 @@ impl Transport for Sctp {
 
     /// Smoothed (RFC 9260 section 6.3.1), over the acknowledgements of what was sent once.
     fn round_trip(&self) -> Option<Duration> {
-        Some(Duration::from_nanos(self.gauges.0)).filter(|srtt| !srtt.is_zero())
+        self.config.measured(Duration::from_nanos(self.gauges.0))
     }
 
     fn send_rate(&self) -> Option<Bitrate> {
