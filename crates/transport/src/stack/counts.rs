@@ -58,7 +58,7 @@ impl Stack {
                 Some((mptcp.stats().offered, mptcp.stats().pieces + again))
             }
             Bare::Mpquic(quic) => Some((quic.stats().sent, quic.stats().copies)),
-            Bare::EveryPath(every) => Some((every.offered(), every.offered() * every.paths() as u64)),
+            Bare::EveryPath(every) => Some((every.offered(), every.copies())),
             _ => None,
         }
     }
