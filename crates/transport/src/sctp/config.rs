@@ -136,14 +136,14 @@ impl SctpConfig {
         self
     }
 
-    /// The shortest retransmission timeout. Default 1 s, which is what RFC 9260 section 16 says; from 50 ms to 60 s; never less than a
-    /// round trip and 110 ms.
+    /// The shortest retransmission timeout. Default 1 s, which is what RFC 9260 section 16 says; from 50 ms to 4 s, the longest
+    /// that it grows to; never less than a round trip and 110 ms.
     ///
     /// When it expires, all that is under way is taken for lost, and the window is one packet. Less makes a path that carries no
     /// acknowledgements for as long, but loses nothing, as radios do, cost states that wait. A lost message with others behind it is
     /// repeated without it, and one that has none is probed for after two round trips and 60 ms.
     pub fn rto_min(mut self, rto: Duration) -> Self {
-        self.rto_min = rto.clamp(Duration::from_millis(50), Duration::from_secs(60));
+        self.rto_min = rto.clamp(Duration::from_millis(50), MAX_BACKOFF);
         self
     }
 
