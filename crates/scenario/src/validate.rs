@@ -360,7 +360,7 @@ pub(super) fn check_transport(key: &str, transport: &TransportSpec, paths: u8) -
         TransportSpec::Sctp(sctp) => {
             let key = format!("{key}.sctp");
             within(format!("{key}.retransmissions"), sctp.retransmissions, 0, 1000)?;
-            let (least, most) = (Duration::from_millis(50), Duration::from_secs(60));
+            let (least, most) = (Duration::from_millis(50), Duration::from_secs(4));
             within(format!("{key}.rto_min"), sctp.rto_min, least, most)?;
             let (least, most) = (Bytes::new(4_800), Bytes::new(10_000_000));
             within(format!("{key}.min_window"), sctp.min_window.unwrap_or(least), least, most)

@@ -63,7 +63,7 @@ pub(crate) struct Parcel {
     pub(crate) created: Time,
     pub(crate) deadline: Option<Duration>,
     pub(crate) tag: u64,
-    /// Of samples that are no states: see [`Message::series`].
+    /// Of a channel's samples: see [`Message::series`].
     pub(crate) series: Option<u8>,
 }
 
@@ -164,7 +164,7 @@ impl<T: Transport> Port<T> {
     }
 
     fn hand_over(&mut self, now: Time, content: Content<'_>, parcel: Parcel) -> Result<usize, SendError> {
-        let (data, priority) = match content {
+        let (data, priority, series) = match content {
             Content::Body(body) if !self.codec.has(body) => return Ok(0),
             Content::Body(body) => {
                 let mut data = self.buffer();
@@ -172,10 +172,12 @@ impl<T: Transport> Port<T> {
                 if self.codec == Codec::Omni71 && data.len() == STATE_LEN {
                     data.resize(self.sample_length, 0);
                 }
-                // Emergencies, high, then both streams of normal alike.
-                (data, Priority(parcel.stream.min(2)))
+                // Emergencies, high, then both streams of normal alike. What is no state has a series by its kind.
+                let is_state =
+                    matches!(body, Body::State(_) | Body::AcknowledgingState(..) | Body::Feedback(_));
+                (data, Priority(parcel.stream.min(2)), (!is_state).then(|| body.kind()))
             }
-            Content::Bytes(data, priority) => (data, priority),
+            Content::Bytes(data, priority) => (data, priority, parcel.series),
         };
         let bytes = data.len();
         let message = Message {
@@ -187,7 +189,7 @@ impl<T: Transport> Port<T> {
             stream: StreamId(u16::from(parcel.stream)),
             reliability: parcel.reliability,
             tag: parcel.tag,
-            series: parcel.series,
+            series,
         };
         self.transport.send(now, message)?;
         self.traffic.payload += bytes as u64;

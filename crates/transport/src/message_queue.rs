@@ -55,8 +55,7 @@ impl MessageQueue {
             superseded(self.remove(victim.expect("there is room when all that yield are gone")));
         }
         if message.is_sample() {
-            let of = |message: &Message| (message.stream, message.series, message.priority);
-            let alike = |other: &Message| other.is_sample() && of(other) == of(&message);
+            let alike = |other: &Message| alike(other, &message);
             let count = self.messages.iter().filter(|other| alike(other)).count();
             if let Some(oldest) = self.messages.iter().position(alike).filter(|_| count >= self.samples) {
                 superseded(self.remove(oldest));
@@ -127,6 +126,12 @@ impl MessageQueue {
         self.bytes -= cost(&message);
         message
     }
+}
+
+/// Are both samples of the same, of which the newer counts?
+pub(crate) fn alike(one: &Message, other: &Message) -> bool {
+    let of = |message: &Message| (message.stream, message.series, message.priority);
+    one.is_sample() && other.is_sample() && of(one) == of(other)
 }
 
 /// What a message counts.

@@ -3,7 +3,7 @@
 use taut_core::{Duration, PathId, Time};
 
 /// Silence after which another address may be the peer's: as long as a session keeps its operator's place.
-const SILENCE: Duration = Duration::from_secs(1);
+pub(crate) const SILENCE: Duration = Duration::from_secs(1);
 
 /// Where what is sent goes. The end that opened knows, and stays; one that waits answers whoever it heard first, and another only when that one has been
 /// silent: nobody takes a conversation over by a datagram.

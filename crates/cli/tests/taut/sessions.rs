@@ -255,7 +255,7 @@ fn dccp_in_ip_packets_of_its_own_carries_one_session_after_another() {
 fn in_the_clear_an_operator_follows_one_that_was_killed() {
     let _beside = beside_others();
     let world = World::new("session-clear");
-    for transport in ["udp", "etp", "sctp", "tcp"] {
+    for transport in ["udp", "etp", "sctp", "dccp", "tcp"] {
         let mut robot = Running::start(
             world.command(&format!("robot --listen 127.0.0.1:0 --transport {transport} --plaintext --json")),
         );

@@ -59,7 +59,11 @@ pub(super) fn stack(spec: &TransportSpec, needs: Needs) -> StackSpec {
         TransportSpec::Sctp(spec) => StackSpec::Sctp(sctp(spec)),
         TransportSpec::Dccp(spec) => StackSpec::Dccp(dccp(spec)),
         TransportSpec::Etp(etp) => match &etp.tcp {
-            Some(tcp) => StackSpec::SpacedTcp { tcp: traced(tcp), gap: etp.gap.unwrap_or_default() },
+            Some(tcp) => StackSpec::SpacedTcp {
+                tcp: traced(tcp),
+                gap: etp.gap.unwrap_or_default(),
+                urgent: urgent(needs.period),
+            },
             None => StackSpec::Etp(self::etp(etp, needs.period)),
         },
         TransportSpec::Mtip(spec) => StackSpec::Mtip(mtip_config(spec, needs)),
@@ -79,8 +83,12 @@ fn etp(spec: &EtpSpec, period: Option<Duration>) -> EtpConfig {
         (None, Some(period)) => EtpConfig::session(period),
         (None, None) => EtpConfig::adaptive(Adaptive::default()),
     };
-    // An emergency stop waits for no gap.
-    config.pack(spec.pack).urgent(period.map(|_| Priority(0)))
+    config.pack(spec.pack).urgent(urgent(period))
+}
+
+/// Of a session: an emergency stop waits for no gap.
+fn urgent(period: Option<Duration>) -> Option<Priority> {
+    period.map(|_| Priority(0))
 }
 
 /// The period of a session's states: whichever is slower, the device or the session, sets the pace.

@@ -95,7 +95,9 @@ impl End {
         let ports = |tcp| TcpConfig { local_port, remote_port, ..tcp };
         match spec {
             StackSpec::Tcp(tcp) => StackSpec::Tcp(ports(tcp)),
-            StackSpec::SpacedTcp { tcp, gap } => StackSpec::SpacedTcp { tcp: ports(tcp), gap },
+            StackSpec::SpacedTcp { tcp, gap, urgent } => {
+                StackSpec::SpacedTcp { tcp: ports(tcp), gap, urgent }
+            }
             other => other,
         }
     }

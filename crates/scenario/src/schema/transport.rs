@@ -102,7 +102,7 @@ pub struct SctpSpec {
     /// How often an unreliable message that was lost is sent again at most. 0 to 1000.
     #[serde(default = "u16::<3>")]
     pub retransmissions: u16,
-    /// Smallest retransmission timeout. 50ms to 60s.
+    /// Smallest retransmission timeout. 50ms to 4s, the longest that it grows to.
     #[serde(default = "ms::<1000>")]
     pub rto_min: Duration,
     /// What may be in flight however many packets are lost; without it, 48kB. 4800B to 10MB.

@@ -3,7 +3,7 @@
 use taut_core::{DropCause, Duration, Event, Time};
 use taut_wire::dccp::ResetCode;
 
-use super::{Dccp, Features, Reply, Sequence, State, Timers};
+use super::{Acks, Dccp, Features, Reply, Sequence, State, Timers};
 use crate::dccp::sent::SentLog;
 use taut_wire::dccp::Seq;
 
@@ -40,6 +40,17 @@ impl Dccp {
         self.owe(Reply::Reset(code, data));
     }
 
+    /// There will be no connection with this peer. Who did not complete the handshake has not ended it for others.
+    pub(super) fn refuse_peer(&mut self, now: Time, code: ResetCode, data: u8) {
+        if self.state != State::Respond {
+            return self.reset(now, code, data);
+        }
+        let (seq, ack) = (self.seq.gss.next(), self.seq.gsr);
+        let reset = Reply::Stray { code, data, seq, ack, port: self.remote_port, path: self.path };
+        self.listen_again();
+        self.owe(reset);
+    }
+
     /// There is no connection any more.
     pub(super) fn tear_down(&mut self, now: Time, state: State) {
         self.abandon_waiting();
@@ -64,7 +75,7 @@ impl Dccp {
         }
     }
 
-    /// Forgets a client whose handshake did not complete.
+    /// Forgets a client whose handshake did not complete, or that is gone.
     pub(super) fn listen_again(&mut self) {
         let iss = Seq::new(self.rng.next_u64());
         self.state = State::Listen;
@@ -72,6 +83,8 @@ impl Dccp {
         self.sent = SentLog::new(iss);
         self.features = Features::new(&self.config, self.server);
         self.received = None;
+        (self.sender, self.receiver) = (None, None);
+        (self.acks, self.ndp) = (Acks::default(), 0);
         self.timers = Timers { last_sync: self.timers.last_sync, ..Timers::default() };
         self.replies.clear();
         self.express_wishes();

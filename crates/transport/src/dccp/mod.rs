@@ -10,8 +10,8 @@
 //!
 //! # What waits, and what goes
 //! A message waits while the profile holds it back. The most urgent goes first; an emergency goes ahead of everything, and
-//! while nothing was heard for two round trips, 200 ms at least ([`DccpConfig::min_rto`]), one packet in 100 ms goes for it beyond what the profile
-//! allows: after an outage that would be nothing for up to 4 s (CCID 3: for as long again). When too many wait, the oldest of the least urgent is dropped as superseded, and
+//! one packet in 100 ms goes for it beyond what the profile allows: after an outage that would be nothing for up to 4 s (CCID 3: for as long
+//! again). When too many wait, the oldest of the least urgent is dropped as superseded, and
 //! of samples of one stream, series and priority (but emergencies) only the newest few are kept ([`DccpConfig::queue`]). Deadlines are checked when a message is
 //! offered and again when it goes. [`Reliability::Reliable`](taut_core::Reliability) only makes a message the last to be
 //! dropped: DCCP cannot repeat it, the session above can.
@@ -26,7 +26,8 @@
 //!   Send Loss Event Rate are negotiated; short sequence numbers and partial checksums are declined.
 //! - *Numbers* (section 7.5): a packet whose numbers do not fit is refused and answered by a Sync, eight in a second at
 //!   most. It is not authentication: whoever sees the packets can forge them. `security` is for that.
-//! - *Paths*: packets go where the newest valid packet came from. What is not valid on another path is not answered.
+//! - *Paths*: packets go where the newest valid packet came from. What is not valid on another path is not answered; but a Request there
+//!   takes the place of a client of which nothing came for a second.
 //! - *ECN* (section 12): packets are sent ECT(0), marks are echoed and count as losses. The nonce of section 12.2 is left
 //!   out: it became historic (RFC 8311).
 //! - *End* (section 8.3): CloseReq, Close, Reset, TIMEWAIT. What waits is abandoned.
@@ -159,6 +160,7 @@ enum Reply {
     /// A Reset with numbers from the packet that it answers (section 8.3.1).
     Stray {
         code: ResetCode,
+        data: u8,
         seq: Seq,
         ack: Seq,
         port: u16,
@@ -193,8 +195,6 @@ struct Acks {
     last: Option<Time>,
     /// When it sent a message last.
     sent_data: Option<Time>,
-    /// Since when messages are under way, and nothing that was not acknowledged before is.
-    unheard: Option<Time>,
     /// When one left that the profile did not let go.
     probed: Option<Time>,
     /// The peer's clock, to be echoed, and when it came.

@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use taut_core::{DropCause, Message, Priority, Reliability, Time, Waiting};
 
+use crate::message_queue::alike;
+
 /// A bounded queue: the most urgent goes first, in the order of arrival within a priority. A message too many costs the
 /// oldest of the least urgent its place, those that ought to be reliable last.
 #[derive(Clone, Debug)]
@@ -37,14 +39,15 @@ impl SendQueue {
 
     /// Takes a message in; what loses its place for it, possibly itself, is returned.
     pub(super) fn push(&mut self, message: Message) -> Option<Dropped> {
-        let (priority, sample) = (message.priority, is_sample(&message));
-        let of = (message.stream, message.series);
+        let priority = message.priority;
         let queue = self.waiting.entry(priority).or_default();
+        let alike = |other: &&Message| is_sample(&message) && alike(other, &message);
+        let samples = queue.iter().filter(alike).count();
+        let oldest = queue.iter().position(|other| alike(&other)).filter(|_| samples >= self.samples);
         queue.push_back(message);
         self.len += 1;
-        let alike = |other: &Message| is_sample(other) && (other.stream, other.series) == of;
-        let (victims, index) = if sample && queue.iter().filter(|other| alike(other)).count() > self.samples {
-            (priority, queue.iter().position(alike)?)
+        let (victims, index) = if let Some(oldest) = oldest {
+            (priority, oldest)
         } else if self.len > self.limit {
             let (least, queue) = self.waiting.iter().rev().find(|(_, queue)| !queue.is_empty())?;
             let unreliable = |message: &Message| message.reliability == Reliability::Unreliable;

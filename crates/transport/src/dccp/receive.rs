@@ -10,6 +10,7 @@ use super::features::Place;
 use super::half::{Came, DelayedAck, Receiver, Sender};
 use super::received::{Arrival, Received};
 use super::{Ccid, Dccp, Reply, State};
+use crate::peer::SILENCE;
 
 /// The least time between two Syncs, and between two answers to packets of no connection (section 7.5.4 asks for a
 /// limit): eight in a second.
@@ -33,9 +34,10 @@ impl Dccp {
             // Allow Short Seqnos is 0: step 6.
             return self.refuse(DropCause::Malformed);
         }
-        let known = !matches!(self.state, State::Listen);
+        let anybody =
+            matches!(self.state, State::Listen | State::Respond) || self.is_successor(now, input, &header);
         let foreign = header.destination_port != self.config.local_port
-            || (known && header.source_port != self.remote_port && self.state != State::Respond);
+            || (!anybody && header.source_port != self.remote_port);
         if foreign {
             return self.refuse(DropCause::Unauthenticated);
         }
@@ -43,6 +45,11 @@ impl Dccp {
             State::Listen => self.receive_listening(now, input, view),
             State::Request => self.receive_requesting(now, input, view),
             State::Respond if self.is_new_request(input, &header) => {
+                self.listen_again();
+                self.receive_listening(now, input, view);
+            }
+            State::Open if self.is_successor(now, input, &header) => {
+                self.abandon_waiting();
                 self.listen_again();
                 self.receive_listening(now, input, view);
             }
@@ -67,6 +74,14 @@ impl Dccp {
     fn is_new_request(&self, input: &Datagram<'_>, header: &Repr) -> bool {
         let other = input.path != self.path || header.source_port != self.remote_port;
         matches!(header.packet, Packet::Request { .. }) && (other || !self.seq.is_valid(header, true))
+    }
+
+    /// A client that is killed says no goodbye. Whoever asks from elsewhere, once it has been silent, may have its place.
+    fn is_successor(&self, now: Time, input: &Datagram<'_>, header: &Repr) -> bool {
+        let asks = matches!(header.packet, Packet::Request { service } if service == self.config.service);
+        let other = input.path != self.path || header.source_port != self.remote_port;
+        let silent = self.timers.last_valid.is_none_or(|at| now.saturating_since(at) > SILENCE);
+        self.server && self.state == State::Open && asks && other && silent
     }
 
     /// Step 3.
@@ -131,7 +146,7 @@ impl Dccp {
     fn connect(&mut self, now: Time, rtt: Option<Duration>, state: State) {
         let agreed = self.features.ccid(Place::Local).zip(self.features.ccid(Place::Remote));
         let Some((sends, receives)) = agreed else {
-            return self.reset(now, ResetCode::MandatoryError, 0);
+            return self.refuse_peer(now, ResetCode::MandatoryError, 0);
         };
         self.express_wishes();
         self.features.fix_ccids();
@@ -164,7 +179,6 @@ impl Dccp {
         let is_sync = matches!(header.packet, Packet::Sync { .. });
         if let Some(ack) = header.packet.ack().filter(|ack| !is_sync && ack.is_after(self.seq.gar)) {
             self.seq.gar = ack;
-            self.acks.unheard = self.newest_message().is_after(ack).then_some(now);
         }
         let marked = input.ecn == Ecn::CongestionExperienced;
         let received = self.received.as_mut().expect("the peer's first packet was recorded");
@@ -179,7 +193,11 @@ impl Dccp {
         // Step 8.
         let Ok(notes) = self.process_options(now, view) else { return };
         if matches!(header.packet, Packet::Reset { .. }) {
-            return self.tear_down(now, State::TimeWait);
+            return if self.state == State::Respond {
+                self.listen_again()
+            } else {
+                self.tear_down(now, State::TimeWait)
+            };
         }
         self.process_state(now, &header);
         if !self.is_connected() {
@@ -233,7 +251,7 @@ impl Dccp {
         // Section 8.3.1.
         let seq = header.packet.ack().map_or(Seq::new(0), Seq::next);
         let (ack, port, path) = (header.sequence, header.source_port, input.path);
-        self.owe(Reply::Stray { code, seq, ack, port, path });
+        self.owe(Reply::Stray { code, data: 0, seq, ack, port, path });
     }
 
     fn may_answer(&mut self, now: Time) -> bool {
@@ -259,7 +277,7 @@ impl Dccp {
                 }
             }
             if let Err((code, data)) = self.process_option(now, &header, option, must, &mut notes) {
-                self.reset(now, code, data);
+                self.refuse_peer(now, code, data);
                 return Err(());
             }
         }
@@ -299,7 +317,12 @@ impl Dccp {
                 let drops = blocks.iter().filter(|block| **block & 0x80 != 0);
                 self.stats.data_dropped += drops.map(|block| u64::from(block & 0x0f) + 1).sum::<u64>();
             }
-            DccpOption::InitCookie(cookie) if !self.server => self.cookie = cookie.to_vec(),
+            DccpOption::InitCookie(cookie)
+                if matches!(self.state, State::Request | State::PartOpen)
+                    && matches!(header.packet, Packet::Response { .. }) =>
+            {
+                self.cookie = cookie.to_vec();
+            }
             DccpOption::Mandatory => return Err((ResetCode::MandatoryError, 1)),
             DccpOption::Unknown { kind, .. } | DccpOption::Invalid { kind, .. } if must => {
                 return Err((ResetCode::MandatoryError, kind));
@@ -333,6 +356,9 @@ impl Dccp {
                 (self.timers.retry, self.timers.give_up) = (None, None);
             }
             _ => {}
+        }
+        if self.state == State::Listen {
+            return;
         }
         match header.packet {
             Packet::CloseReq { .. } if self.is_connected() => self.say_goodbye(now, State::Closing),

@@ -15,7 +15,7 @@ const MAX_RETRY: Duration = Duration::from_secs(64);
 const FIRST_REQUEST: Duration = Duration::from_secs(1);
 /// Bytes that the options beside a message may need: an Ack Vector or a report of TFRC, and negotiations.
 const OPTIONS_ROOM: usize = 320;
-/// One packet in so long leaves for an emergency without the profile's leave, while nothing is heard.
+/// One packet in so long leaves for an emergency without the profile's leave.
 const PROBES_APART: Duration = Duration::from_millis(100);
 /// The least time held that an acknowledgement mentions when it need not.
 const MENTIONED: Duration = Duration::from_millis(1);
@@ -77,8 +77,8 @@ impl Dccp {
                 let packet = Packet::Reset { ack: gsr, code: code as u8, data: [data, 0, 0] };
                 self.transmit_control(now, packet, buffer)
             }
-            Reply::Stray { code, seq, ack, port, path } => {
-                let packet = Packet::Reset { ack, code: code as u8, data: [0; 3] };
+            Reply::Stray { code, data, seq, ack, port, path } => {
+                let packet = Packet::Reset { ack, code: code as u8, data: [data, 0, 0] };
                 Repr { destination_port: port, ..self.header(seq, packet) }.emit(&[], &[], buffer);
                 Transmit { path, ..Transmit::default() }
             }
@@ -132,23 +132,16 @@ impl Dccp {
             self.acks.probed = Some(now);
         }
         self.acks.sent_data = Some(now);
-        self.acks.unheard.get_or_insert(now);
         self.stats.sent += 1;
         Some(self.finish(now, packet, ccval, told, buffer))
     }
 
-    /// The newest packet with a message in it, or what was before all of them.
-    pub(super) fn newest_message(&self) -> Seq {
-        self.seq.gss.minus(self.ndp)
-    }
-
     /// When an emergency that waits leaves ahead of what the profile allows. On a path that carried nothing for long the profile lets the next
-    /// packet go 4 s later (CCID 3: s/X, as long again as it was silent), and the path may be back sooner. Nothing is repeated, so each is a newer one.
+    /// packet go 4 s later (CCID 3: s/X, as long again as it was silent), and on one that loses much CCID 3 does so every few seconds. Nothing
+    /// is repeated, so each is a newer one.
     pub(super) fn next_probe(&self) -> Option<Time> {
-        let silent = self.acks.unheard.filter(|_| self.queue.has_emergency())?;
-        let timeout = self.config.min_rto.max(self.rtt().unwrap_or(FIRST_REQUEST) * 2);
-        let again = self.acks.probed.map_or(Time::ZERO, |probed| probed + PROBES_APART);
-        Some((silent + timeout).max(again))
+        let again = || self.acks.probed.map_or(Time::ZERO, |probed| probed + PROBES_APART);
+        self.queue.has_emergency().then(again)
     }
 
     /// An acknowledgement by itself, when it is due.

@@ -1,7 +1,7 @@
 //! The gap over another transport.
 
 use taut_core::{
-    Deadline, Duration, Event, Message, SendError, Time, Transport, Waiting, earliest, passes_on,
+    Deadline, Duration, Event, Message, Priority, SendError, Time, Transport, Waiting, earliest, passes_on,
 };
 
 use super::config::{ConfigError, MAX_GAP};
@@ -43,6 +43,12 @@ impl<T: Transport> Gap<T> {
         let config =
             GateConfig { limit: QUEUE, pack: None, overhead: 0, urgent: None, tolerance: Duration::ZERO };
         Ok(Self { inner, gap, gate: Gate::new(config) })
+    }
+
+    /// Messages at least this urgent do not wait for the gap. Default none. For what is rare, such as a stop.
+    pub fn urgent(mut self, priority: Option<Priority>) -> Self {
+        self.gate.set_urgent(priority);
+        self
     }
 
     /// The transport below.

@@ -6,6 +6,8 @@ use taut_core::{
     Bytes, Deadline, DropCause, Duration, Event, Message, Priority, Reliability, SendError, Time, Waiting,
 };
 
+use crate::message_queue::alike;
+
 /// How often the rates are reported.
 const RATE_WINDOW: Duration = Duration::from_secs(1);
 
@@ -74,6 +76,10 @@ impl Gate {
         }
     }
 
+    pub(super) fn set_urgent(&mut self, urgent: Option<Priority>) {
+        self.config.urgent = urgent;
+    }
+
     pub(super) fn sampling(&self) -> Sampling {
         self.sampling
     }
@@ -83,7 +89,7 @@ impl Gate {
     }
 
     /// Takes a message in. It goes through if the gate is open and nobody waits; otherwise, a sample supersedes
-    /// older ones of its priority and series: without packing all of them, with packing as many of the oldest as do not
+    /// older ones of its stream, series and priority: without packing all of them, with packing as many of the oldest as do not
     /// fit one payload beside it.
     pub(super) fn offer(&mut self, now: Time, gap: Duration, message: Message) -> Result<(), SendError> {
         if message.is_late(now) {
@@ -136,7 +142,7 @@ impl Gate {
     }
 
     fn supersede(&mut self, newer: &Message) {
-        let same = |m: &Message| m.is_sample() && m.priority == newer.priority && m.series == newer.series;
+        let same = |m: &Message| alike(m, newer);
         let overhead = self.config.overhead;
         let cost = |m: &Message| m.data.len() + overhead;
         let mut total: usize = self.waiting.iter().filter(|m| same(m)).map(cost).sum();

@@ -5,8 +5,8 @@
 //! gap over any other transport, for instance over [`tcp`](crate::tcp), where the source shows that it does not help.
 //!
 //! # What waits, and what goes
-//! The gap is the least time between two data packets. While it is closed, at most the newest sample of each priority and series
-//! waits; the one that it replaces is dropped as superseded and counted. With [`EtpConfig::pack`] they all wait, as far
+//! The gap is the least time between two data packets. While it is closed, at most the newest sample of each stream, series and
+//! priority waits; the one that it replaces is dropped as superseded and counted. With [`EtpConfig::pack`] they all wait, as far
 //! as one datagram can hold them, and go together. When the gap opens, the most urgent goes first. With a gap chosen for a
 //! session ([`EtpConfig::gap`]), a packet carries the newest sample of each series together with all else that waits.
 //! Reliable messages, and those of a priority beyond samples' (3 and more), are never superseded; reliable ones go before
@@ -224,6 +224,9 @@ impl Etp {
 
     fn handle_data(&mut self, now: Time, path: PathId, data: &Data<'_>) {
         let is_other = self.peer.heard(now, path);
+        if !self.peer.is_at(path) {
+            return self.refuse(DropCause::Unauthenticated);
+        }
         if let Err(cause) = self.receiver.accept(now, is_other, data) {
             return self.refuse(cause);
         }
@@ -317,6 +320,9 @@ impl Transport for Etp {
             && bytes.len() as u64 <= self.config.max_datagram.get();
         match Packet::parse(bytes) {
             Ok(Packet::Data(data)) if fits => self.handle_data(now, input.path, &data),
+            Ok(Packet::Feedback(_)) if !self.peer.is_at(input.path) => {
+                self.refuse(DropCause::Unauthenticated)
+            }
             Ok(Packet::Feedback(feedback)) if fits => self.handle_feedback(now, feedback),
             _ => self.refuse(DropCause::Malformed),
         }

@@ -20,15 +20,18 @@ const MAX_BACKOFF: Duration = Duration::from_secs(4);
 /// Association.Max.Retrans: RFC 9260 section 16 says 10. Reached after about two minutes without an answer.
 const MAX_RETRANSMISSIONS: u32 = 30;
 
+/// The longest message, where the send buffer has room for it and 64 B.
+const MAX_MESSAGE: Bytes = Bytes::new(262_144);
+/// How much may wait for missing parts at the receiver: several of the longest, for `dcsctp` drops what comes when nine tenths are taken.
+const RECEIVE_BUFFER: Bytes = Bytes::new(1_048_576);
+
 /// Settings of [`Sctp`](super::Sctp).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SctpConfig {
     local_port: u16,
     remote_port: u16,
     pub(super) packet: u64,
-    pub(super) max_message: Bytes,
     pub(super) send_buffer: Bytes,
-    receive_buffer: Bytes,
     pub(super) samples: usize,
     pub(super) retransmissions: u16,
     pub(super) copies: u8,
@@ -45,9 +48,7 @@ impl Default for SctpConfig {
             local_port: 5000,
             remote_port: 5000,
             packet: 1200,
-            max_message: Bytes::new(262_144),
             send_buffer: Bytes::new(262_144),
-            receive_buffer: Bytes::new(1_048_576),
             samples: 4,
             retransmissions: 3,
             copies: 2,
@@ -79,22 +80,10 @@ impl SctpConfig {
         self
     }
 
-    /// The longest message. Default 262144 B; at least 1 B. Cut to the send buffer, less 64 B.
-    pub fn max_message(mut self, bytes: Bytes) -> Self {
-        self.max_message = bytes.max(Bytes::new(1));
-        self
-    }
-
     /// How much may wait to be sent, 64 B counted for every message besides its own. Default 262144 B; at least 4 kB. Messages of
     /// priority 0 may have a tenth more.
     pub fn send_buffer(mut self, bytes: Bytes) -> Self {
         self.send_buffer = bytes.max(Bytes::new(4_000));
-        self
-    }
-
-    /// How much may wait for missing parts at the receiver. Default 1048576 B; at least 8 kB.
-    pub fn receive_buffer(mut self, bytes: Bytes) -> Self {
-        self.receive_buffer = bytes.max(Bytes::new(8_000));
         self
     }
 
@@ -147,14 +136,14 @@ impl SctpConfig {
         self
     }
 
-    /// The shortest retransmission timeout. Default 1 s, which is what RFC 9260 section 16 says; from 50 ms to 60 s; never less than a
-    /// round trip and 110 ms.
+    /// The shortest retransmission timeout. Default 1 s, which is what RFC 9260 section 16 says; from 50 ms to 4 s, the longest
+    /// that it grows to; never less than a round trip and 110 ms.
     ///
     /// When it expires, all that is under way is taken for lost, and the window is one packet. Less makes a path that carries no
     /// acknowledgements for as long, but loses nothing, as radios do, cost states that wait. A lost message with others behind it is
     /// repeated without it, and one that has none is probed for after two round trips and 60 ms.
     pub fn rto_min(mut self, rto: Duration) -> Self {
-        self.rto_min = rto.clamp(Duration::from_millis(50), Duration::from_secs(60));
+        self.rto_min = rto.clamp(Duration::from_millis(50), MAX_BACKOFF);
         self
     }
 
@@ -177,13 +166,17 @@ impl SctpConfig {
     /// How long an acknowledgement may be on its way when the smoothed round trip is `smoothed`: never longer than the
     /// retransmission timeout, which `dcsctp` keeps 110 ms longer than a round trip.
     pub(super) fn patience(&self, smoothed: Duration) -> Duration {
-        let unknown = smoothed.is_zero() || smoothed == self.rto_initial();
-        if unknown { self.rto_initial() } else { smoothed + smoothed.min(Duration::from_millis(100)) }
+        let patience = |rtt: Duration| rtt + rtt.min(Duration::from_millis(100));
+        self.measured(smoothed).map_or(self.rto_initial(), patience)
+    }
+
+    /// The smoothed round trip, once it was measured: `dcsctp` begins with the first timeout.
+    pub(super) fn measured(&self, smoothed: Duration) -> Option<Duration> {
+        Some(smoothed).filter(|smoothed| !smoothed.is_zero() && *smoothed != self.rto_initial())
     }
 
     pub(super) fn longest(&self) -> Bytes {
-        self.max_message
-            .min(self.send_buffer.saturating_sub(Bytes::new(crate::message_queue::MessageQueue::COST)))
+        MAX_MESSAGE.min(self.send_buffer.saturating_sub(Bytes::new(crate::message_queue::MessageQueue::COST)))
     }
 
     pub(super) fn options(&self) -> Options {
@@ -198,7 +191,7 @@ impl SctpConfig {
             // What waits in front of it, a tenth more of emergencies, what it was given before, and the one message with which that went beyond.
             max_send_buffer_size: size(self.send_buffer).saturating_mul(31) / 10,
             per_stream_send_queue_limit: size(self.send_buffer).saturating_mul(31) / 10,
-            max_receiver_window_buffer_size: size(self.receive_buffer),
+            max_receiver_window_buffer_size: size(RECEIVE_BUFFER),
             t1_init_timeout: std(self.handshake_timeout),
             t1_cookie_timeout: std(self.handshake_timeout),
             heartbeat_interval: std(self.heartbeat),

@@ -27,7 +27,8 @@
 //!
 //! **Not available: multi-homing** (RFC 9260 section 6.4, RFC 5061). No Rust implementation has it: one address pair at
 //! a time, no failover, no heartbeats to a second address. The peer may move: answers go to where its last valid
-//! packet came from (RFC 6951 section 5.4). For several paths use MTIP or multipath QUIC.
+//! packet came from (RFC 6951 section 5.4). Nobody begins anew from another address while the peer was heard within a second. For several
+//! paths use MTIP or multipath QUIC.
 //!
 //! The association's cookie carries no MAC, unlike RFC 9260 section 5.1.3 wants: on a network with strangers, put it
 //! inside [`Secured`](crate::security::Secured).
@@ -81,6 +82,7 @@ use taut_core::{
 
 use crate::entropy::Entropy;
 use crate::message_queue::MessageQueue;
+use crate::peer::SILENCE;
 use crate::udp;
 use acks::Acks;
 pub use config::SctpConfig;
@@ -127,6 +129,8 @@ pub struct Sctp {
     unsent_urgent: usize,
     unsent_irreplaceable: usize,
     path: PathId,
+    /// When the peer was heard last.
+    heard: Option<Time>,
     outgoing: VecDeque<(PathId, Vec<u8>)>,
     events: VecDeque<Event>,
     stats: SctpStats,
@@ -146,6 +150,7 @@ enum Phase {
 #[derive(Clone, Copy, Debug)]
 struct Handed {
     tag: u64,
+    stream: StreamId,
     bytes: u64,
     unreliable: bool,
     urgent: bool,
@@ -184,6 +189,7 @@ impl Sctp {
             unsent_urgent: 0,
             unsent_irreplaceable: 0,
             path: PathId(0),
+            heard: None,
             outgoing: VecDeque::new(),
             events: VecDeque::new(),
             stats: SctpStats::default(),
@@ -278,7 +284,8 @@ impl Sctp {
             data => (PPID | priority, data),
         };
         let bytes = payload.len() as u64;
-        self.handed.insert(id, Handed { tag, bytes, unreliable, urgent, irreplaceable, sent: false });
+        let stream = message.stream;
+        self.handed.insert(id, Handed { tag, stream, bytes, unreliable, urgent, irreplaceable, sent: false });
         self.unsent += 1;
         self.unsent_bytes += bytes;
         self.unsent_urgent += usize::from(urgent);
@@ -343,6 +350,15 @@ impl Sctp {
             self.repeats.packets += 1;
             self.outgoing.push_back((self.path, packet));
         }
+    }
+
+    /// Has a part of what is reliable been sent? When the peer begins anew `dcsctp` 0.1.16 sends the rest of it with the numbers of before,
+    /// and its stream waits for ever.
+    fn is_amid_a_message(&self) -> bool {
+        let unsent = || self.handed.values().filter(|handed| !handed.sent);
+        let whole = |on| unsent().filter(|handed| handed.stream == on).map(|handed| handed.bytes).sum();
+        let streams = unsent().filter(|handed| !handed.unreliable).map(|handed| handed.stream);
+        streams.into_iter().any(|on| self.association.unsent(on) < whole(on))
     }
 
     fn given_up(&mut self, handed: Handed) {
@@ -475,9 +491,19 @@ impl Sctp {
         }
     }
 
+    /// Is it of somebody else, while the peer talks? Anybody may begin an association, and so would take over the one that there is (RFC 9260
+    /// section 5.2.4).
+    fn is_intruder(&self, now: Time, path: PathId, packet: &[u8]) -> bool {
+        let talks = self.heard.is_some_and(|heard| now.saturating_since(heard) <= SILENCE);
+        self.phase == Phase::Connected && path != self.path && talks && packet::echoes_cookie(packet)
+    }
+
     /// `dcsctp` obeys all that follows a COOKIE ECHO without a look at the verification tag, though it refused the cookie. So the rest is a
     /// packet of its own.
     fn take_packet(&mut self, now: Time, path: PathId, packet: &[u8]) {
+        if self.is_intruder(now, path, packet) {
+            return self.refuse(DropCause::Unauthenticated);
+        }
         match packet::split_cookie(packet) {
             Some((first, rest)) => {
                 self.take_chunks(now, path, &first);
@@ -489,7 +515,9 @@ impl Sctp {
 
     fn take_chunks(&mut self, now: Time, path: PathId, packet: &[u8]) {
         let initiates = packet.get(4..8) == Some(&[0; 4]);
+        let is_amid = packet::echoes_cookie(packet) && self.is_amid_a_message();
         let complaint = self.association.handle_input(packet);
+        let is_torn = is_amid && self.association.began_anew();
         match complaint {
             // An INIT is nobody's proof of anything: its answer goes back, the association stays where it is.
             None if initiates => {}
@@ -497,15 +525,24 @@ impl Sctp {
                 self.repeats.acknowledged(packet);
                 self.outstanding.acknowledged(now, packet);
                 self.acks.arrived(packet);
+                self.heard = Some(now);
                 self.moved_to(path);
             }
             Some(ErrorKind::PeerReported) => {}
-            Some(_) => {
-                self.stats.refused += 1;
-                self.events.push_back(Event::Refused(DropCause::Malformed));
-            }
+            Some(_) => self.refuse(DropCause::Malformed),
+        }
+        if is_torn {
+            self.association.abort();
         }
         self.take_events(now, path);
+        if is_torn {
+            self.ended();
+        }
+    }
+
+    fn refuse(&mut self, cause: DropCause) {
+        self.stats.refused += 1;
+        self.events.push_back(Event::Refused(cause));
     }
 }
 
@@ -589,7 +626,7 @@ impl Transport for Sctp {
 
     /// Smoothed (RFC 9260 section 6.3.1), over the acknowledgements of what was sent once.
     fn round_trip(&self) -> Option<Duration> {
-        Some(Duration::from_nanos(self.gauges.0)).filter(|srtt| !srtt.is_zero())
+        self.config.measured(Duration::from_nanos(self.gauges.0))
     }
 
     fn send_rate(&self) -> Option<Bitrate> {

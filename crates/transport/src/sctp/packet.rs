@@ -111,6 +111,11 @@ pub(super) fn is_shutdown_ack(packet: &[u8]) -> bool {
     packet.len() == COMMON_HEADER + 4 && packet[COMMON_HEADER] == SHUTDOWN_ACK
 }
 
+/// Does it begin an association, perhaps anew?
+pub(super) fn echoes_cookie(packet: &[u8]) -> bool {
+    chunks(packet).any(|chunk| chunk.0[0] == COOKIE_ECHO)
+}
+
 /// A COOKIE ECHO as a packet of its own, and what follows it as another; `None` when nothing does, or the checksum is wrong.
 pub(super) fn split_cookie(packet: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
     if packet.get(COMMON_HEADER) != Some(&COOKIE_ECHO) {

@@ -75,6 +75,16 @@ impl Association {
         self.socket.send(SctpMessage::new(stream, PpId(ppid), payload), options).is_ok()
     }
 
+    /// Did the packet that it took last begin it anew?
+    pub(super) fn began_anew(&self) -> bool {
+        self.seen.iter().any(|event| matches!(event, SocketEvent::OnConnectionRestarted()))
+    }
+
+    /// Bytes on that stream that were not sent.
+    pub(super) fn unsent(&self, stream: StreamId) -> u64 {
+        self.socket.buffered_amount(SctpStream(stream.0)) as u64
+    }
+
     pub(super) fn poll_event(&mut self) -> Option<SocketEvent> {
         self.seen.pop_front().or_else(|| self.socket.poll_event())
     }

@@ -110,8 +110,8 @@ impl Bare {
                 Side::Waits => Etp::waiting(config)?,
             }),
             StackSpec::Tcp(config) => Self::Tcp(tcp(config, side, randomness.rng(part))),
-            StackSpec::SpacedTcp { tcp: config, gap } => {
-                Self::SpacedTcp(Gap::new(tcp(config, side, randomness.rng(part)), gap)?)
+            StackSpec::SpacedTcp { tcp: config, gap, urgent } => {
+                Self::SpacedTcp(Gap::new(tcp(config, side, randomness.rng(part)), gap)?.urgent(urgent))
             }
             StackSpec::Quic(config) => {
                 let Protection { identity, trust, config: noise, instance } = known()?;

@@ -58,7 +58,7 @@ impl Stack {
                 Some((mptcp.stats().offered, mptcp.stats().pieces + again))
             }
             Bare::Mpquic(quic) => Some((quic.stats().sent, quic.stats().copies)),
-            Bare::EveryPath(every) => Some((every.offered(), every.offered() * every.paths() as u64)),
+            Bare::EveryPath(every) => Some((every.offered(), every.copies())),
             _ => None,
         }
     }
@@ -69,7 +69,7 @@ fn of_tcp(stats: TcpStats) -> Vec<Count> {
 }
 
 fn of_udp(stats: UdpStats) -> Vec<Count> {
-    counts!(stats; offered sent superseded too_late received refused)
+    counts!(stats; offered sent superseded too_late abandoned received refused)
 }
 
 fn of_etp(stats: &EtpStats) -> Vec<Count> {
@@ -109,9 +109,12 @@ fn of_quic(stats: &QuicStats) -> Vec<Count> {
 }
 
 fn of_sctp(stats: &SctpStats) -> Vec<Count> {
-    counts!(stats; offered handed superseded too_late abandoned received refused retransmitted_packets)
+    counts!(stats; offered handed superseded too_late abandoned let_go received refused retransmitted_packets)
 }
 
 fn of_dccp(stats: &DccpStats) -> Vec<Count> {
-    counts!(stats; offered sent superseded too_late received packets_sent acks_sent lost congestion_events timeouts)
+    let mut counts =
+        counts!(stats; offered sent superseded too_late abandoned received packets_sent acks_sent);
+    counts.extend(counts!(stats; lost congestion_events timeouts malformed invalid duplicates));
+    counts
 }

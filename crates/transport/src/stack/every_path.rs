@@ -12,9 +12,10 @@ use crate::udp::{Udp, UdpConfig};
 pub struct EveryPath {
     udp: Udp,
     paths: Vec<PathId>,
-    /// What is being sent, and over how many of the paths it still has to go.
+    /// What is being sent, and over which of the paths next.
     current: Vec<u8>,
-    left: usize,
+    next: Option<usize>,
+    copies: u64,
 }
 
 /// Paths at most.
@@ -23,7 +24,7 @@ const MAX_PATHS: usize = crate::mtip::MAX_PATHS;
 impl EveryPath {
     /// An end without paths.
     pub fn new(config: UdpConfig) -> Self {
-        Self { udp: Udp::new(config), paths: Vec::new(), current: Vec::new(), left: 0 }
+        Self { udp: Udp::new(config), paths: Vec::new(), current: Vec::new(), next: None, copies: 0 }
     }
 
     /// Messages that were offered.
@@ -31,9 +32,9 @@ impl EveryPath {
         self.udp.stats().offered
     }
 
-    /// Paths that a message takes.
-    pub fn paths(&self) -> usize {
-        self.paths.len()
+    /// Copies of them that were sent.
+    pub fn copies(&self) -> u64 {
+        self.copies
     }
 
     fn learn(&mut self, path: PathId) -> bool {
@@ -52,16 +53,15 @@ impl Transport for EveryPath {
         self.udp.handle_input(now, input);
     }
     fn poll_transmit(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Transmit> {
-        if self.left == 0 && !self.paths.is_empty() {
+        if self.next.is_none() && !self.paths.is_empty() {
             self.current.clear();
             self.udp.poll_transmit(now, &mut self.current)?;
-            self.left = self.paths.len();
+            self.next = Some(0);
         }
-        if self.left == 0 {
-            return None;
-        }
-        let path = self.paths[self.paths.len() - self.left];
-        self.left -= 1;
+        let at = self.next?;
+        let path = self.paths[at];
+        self.next = Some(at + 1).filter(|next| *next < self.paths.len());
+        self.copies += 1;
         buffer.extend_from_slice(&self.current);
         Some(Transmit { path, ..Transmit::default() })
     }
@@ -69,9 +69,11 @@ impl Transport for EveryPath {
         self.learn(path)
     }
     fn remove_path(&mut self, _: Time, path: PathId) {
-        self.paths.retain(|known| *known != path);
+        let Some(gone) = self.paths.iter().position(|known| *known == path) else { return };
+        self.paths.remove(gone);
         // Of what is on its way, the other paths had their copies or get them.
-        self.left = self.left.min(self.paths.len());
+        let next = self.next.map(|next| next - usize::from(gone < next));
+        self.next = next.filter(|next| *next < self.paths.len());
     }
     fn set_origin(&mut self, _: PathId, _: Origin) {}
     fn uses_path(&self, path: PathId) -> bool {
@@ -104,5 +106,21 @@ mod tests {
         end.send(Time::ZERO, message()).unwrap();
         assert_eq!(copies(&mut end), [0, 2, 9]);
         assert!(end.uses_path(PathId(9)) && !end.uses_path(PathId(1)));
+        assert_eq!((end.offered(), end.copies()), (2, 6));
+    }
+
+    #[test]
+    fn a_path_that_goes_amid_a_message_gives_no_other_a_second_copy() {
+        for (gone, rest) in [(0, [2, 3]), (1, [2, 3])] {
+            let mut end = EveryPath::new(UdpConfig::new());
+            (0..4).for_each(|path| assert!(end.add_path(Time::ZERO, PathId(path))));
+            end.send(Time::ZERO, Message::default()).unwrap();
+            for path in 0..2 {
+                let sent = end.poll_transmit(Time::ZERO, &mut Vec::new());
+                assert_eq!(sent.map(|sent| sent.path), Some(PathId(path)));
+            }
+            end.remove_path(Time::ZERO, PathId(gone));
+            assert_eq!((copies(&mut end), end.copies()), (rest.to_vec(), 4));
+        }
     }
 }

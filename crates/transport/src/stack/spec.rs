@@ -93,6 +93,8 @@ pub enum StackSpec {
         tcp: TcpConfig,
         /// From one message to the next, 0 to [`MAX_GAP`](crate::etp::MAX_GAP).
         gap: Duration,
+        /// What does not wait for it.
+        urgent: Option<Priority>,
     },
     /// QUIC.
     Quic(QuicConfig),

@@ -263,7 +263,7 @@ fn with_a_chosen_gap_every_packet_has_the_newest_state_and_whatever_else_waits()
         etp.send(at(ms), Message { priority: Priority(2), ..sample(ms) }).expect("a state");
         let request = ms % 50 == 3;
         if request {
-            etp.send(at(ms), Message { priority: Priority(1), ..reliable(7) }).expect("a clock request");
+            etp.send(at(ms), Message { priority: Priority(1), ..sample(7) }).expect("a clock request");
         }
         while let packet @ [_, ..] = &next_packet(&mut etp, at(ms))[..] {
             assert!(before.is_none_or(|before| at(ms) - before >= MS * 4), "{ms} ms");
@@ -296,6 +296,25 @@ fn a_stop_leaves_at_once_whatever_waits_for_the_chosen_gap() {
     // The rest keeps the gap behind it.
     let others: Vec<_> = (1..20).filter(|ms| !next_packet(&mut etp, at(*ms)).is_empty()).collect();
     assert_eq!(others, [5, 9]);
+}
+
+/// Streams of one priority, as an acknowledgement beside the feedback.
+#[test]
+fn samples_of_another_stream_or_series_wait_beside_the_newest() {
+    let mut etp = session_with_a_gap();
+    let of = |tag, stream, series| Message {
+        priority: Priority(2),
+        stream: StreamId(stream),
+        series,
+        ..sample(tag)
+    };
+    etp.send(at(0), of(1, 2, None)).unwrap();
+    assert_eq!(next_packet(&mut etp, at(0)), [1]);
+    for message in [of(2, 2, None), of(3, 3, None), of(4, 2, Some(2)), of(5, 2, None)] {
+        etp.send(at(1), message).unwrap();
+    }
+    assert_eq!(next_packet(&mut etp, at(4)), [3, 4, 5]);
+    assert_eq!(dropped(&mut etp), [(2, DropCause::Superseded)]);
 }
 
 #[test]
@@ -394,6 +413,19 @@ fn the_gap_over_another_transport_is_kept_and_supersedes_alike() {
     assert_eq!((spaced.sampling().sent, spaced.sampling().superseded), (5, 14));
 }
 
+#[test]
+fn a_stop_leaves_at_once_through_the_gap_over_another_transport() {
+    let mut spaced = Gap::new(Udp::new(UdpConfig::new()), MS * 600).unwrap().urgent(Some(Priority(0)));
+    let of = |tag, priority, ms| Message { priority: Priority(priority), created: at(ms), ..sample(tag) };
+    let mut leaves = |message: Message, ms| {
+        spaced.send(at(ms), message).unwrap();
+        let mut buffer = Vec::new();
+        spaced.poll_transmit(at(ms), &mut buffer).map(|_| buffer[0])
+    };
+    assert_eq!([leaves(of(1, 2, 0), 0), leaves(of(2, 2, 1), 1)], [Some(1), None]);
+    assert_eq!([leaves(of(3, 0, 2), 2), leaves(of(4, 0, 3), 3)], [Some(3), Some(4)]);
+}
+
 /// `base = "tcp"`: what is let through arrives in order, and TCP's own timers go on below.
 #[test]
 fn the_gap_is_kept_over_tcp() {
@@ -424,6 +456,26 @@ fn carry(from: &mut impl Transport, to: &mut impl Transport, now: Time) -> usize
         count += 1;
     }
     count
+}
+
+/// One that waits answers whoever talks, and nobody else's numbers count.
+#[test]
+fn a_stray_datagram_does_not_make_the_peers_packets_late() {
+    let mut robot = Etp::waiting(EtpConfig::session(MS)).expect("within its ranges");
+    let mut arrives = |ms, path, sequence| {
+        let mut bytes = Vec::new();
+        Data { sequence, payload: b"state", ..Data::default() }.emit(&mut bytes);
+        let input = Datagram { path: PathId(path), ecn: Ecn::NotCapable, data: &bytes, padding: 0 };
+        robot.handle_input(at(ms), input);
+        let told = std::iter::from_fn(|| robot.poll_event());
+        told.filter(|event| !matches!(event, Event::Gauge { .. } | Event::Connected)).collect::<Vec<_>>()
+    };
+    let received = [Event::Received { data: b"state".to_vec(), path: PathId(1), stream: StreamId(0) }];
+    for number in 0..10 {
+        assert_eq!(arrives(number, 1, number as u32), received);
+    }
+    assert_eq!(arrives(10, 2, 1 << 30), [Event::Refused(DropCause::Unauthenticated)]);
+    assert_eq!(arrives(11, 1, 10), received);
 }
 
 #[test]

@@ -41,7 +41,7 @@ fn specs() -> Vec<StackSpec> {
         StackSpec::Udp(UdpConfig::new()),
         StackSpec::Etp(EtpConfig::fixed(MS)),
         StackSpec::Tcp(TcpConfig::default()),
-        StackSpec::SpacedTcp { tcp: TcpConfig::default(), gap: MS },
+        StackSpec::SpacedTcp { tcp: TcpConfig::default(), gap: MS, urgent: None },
         StackSpec::Quic(QuicConfig::new()),
         StackSpec::Mpquic(QuicConfig::multipath(PathUse::FailOver)),
         StackSpec::Sctp(SctpConfig::new()),
@@ -147,7 +147,8 @@ fn what_cannot_be_is_said_and_not_built() {
     let me = Identity::from_bytes([1; 32]);
     let nobody = Protection::new(me.clone(), Trust::default());
     assert_eq!(build(StackSpec::Udp(UdpConfig::new()), Some(nobody)), Err(StackError::OnePeer));
-    let spaced = StackSpec::SpacedTcp { tcp: TcpConfig::default(), gap: Duration::from_secs(3_600) };
+    let gap = Duration::from_secs(3_600);
+    let spaced = StackSpec::SpacedTcp { tcp: TcpConfig::default(), gap, urgent: None };
     assert!(matches!(build(spaced, None), Err(StackError::Etp(_))));
 }
 

@@ -185,7 +185,7 @@ fn silence_of_the_path_is_survived() {
     }
 }
 
-/// While nothing is heard, one packet in 100 ms leaves for a stop, however long the profile would wait. A session says a stop again as often.
+/// One packet in 100 ms leaves for a stop, however long the profile would wait. A session says a stop again as often.
 #[test]
 fn a_stop_pressed_in_a_long_silence_is_there_soon_after_the_path_is_back() {
     let (cut, back) = (at_ms(5_000), at_ms(18_050));
@@ -194,6 +194,8 @@ fn a_stop_pressed_in_a_long_silence_is_there_soon_after_the_path_is_back() {
             let mut net = Net::with(ccid);
             net.samples(CLIENT, at_ms(500), ms(1), 30_000);
             net.samples(SERVER, at_ms(500), ms(1), 30_000);
+            net.run_until(at_ms(4_000));
+            net.links[CLIENT].loss = 0.1;
             net.run_until(cut);
             net.links.iter_mut().zip(ways).for_each(|(link, loss)| link.loss = loss);
             let mut copy = at_ms(pressed);
@@ -214,6 +216,13 @@ fn a_stop_pressed_in_a_long_silence_is_there_soon_after_the_path_is_back() {
             let late = arrived.saturating_since(back);
             println!("{ccid:?} {ways:?} {pressed}: {late}");
             assert!(late <= ms(10 + 110), "{ccid:?} {ways:?}, pressed at {pressed} ms: {late}");
+            net.send(
+                CLIENT,
+                Message { data: b"again".to_vec(), priority: Priority(0), ..Message::default() },
+            );
+            net.run_until(net.now + ms(10 + 110));
+            let again = net.received(SERVER).iter().any(|(_, _, data)| *data == b"again");
+            assert!(again, "{ccid:?} {ways:?}, pressed at {pressed} ms: the second one waits");
             // By then TFRC allows less than a packet a second.
             let from = at_ms(pressed.max(10_000));
             let mut sent: Vec<Time> =
@@ -228,9 +237,28 @@ fn a_stop_pressed_in_a_long_silence_is_there_soon_after_the_path_is_back() {
     }
 }
 
-/// Nothing that is not urgent has a timer of its own, and a path that is heard of has no need of it.
+/// Whatever was acknowledged just before: where much is lost and the path is long, the profile lets a packet go every few seconds.
 #[test]
-fn nothing_leaves_ahead_of_the_profile_for_samples_or_while_something_is_heard() {
+fn a_stop_leaves_within_100_ms_on_a_long_path_that_loses_much() {
+    for ccid in [Ccid::TcpLike, Ccid::Tfrc] {
+        let mut net = Net::with(ccid).links(|link| link.delay = ms(300));
+        net.samples(CLIENT, at_ms(2_000), ms(1), 58_000);
+        net.run_until(at_ms(3_000));
+        net.links[CLIENT].loss = 0.3;
+        for pressed in (10..58).map(|second| at_ms(second * 1_000 + second * 37)) {
+            net.run_until(pressed);
+            let (data, before) = (pressed.as_nanos().to_le_bytes(), net.records.len());
+            net.send(CLIENT, Message { data: data.to_vec(), priority: Priority(0), ..Message::default() });
+            net.run_until(pressed + ms(100));
+            let left = net.records[before..].iter().any(|record| record.bytes.ends_with(&data));
+            assert!(left, "{ccid:?}: what was pressed at {pressed} still waits");
+        }
+    }
+}
+
+/// Nothing that is not urgent has a timer of its own.
+#[test]
+fn nothing_leaves_ahead_of_the_profile_for_samples() {
     for ccid in [Ccid::TcpLike, Ccid::Tfrc] {
         let mut net = Net::with(ccid);
         net.samples(CLIENT, at_ms(500), ms(1), 20_000);

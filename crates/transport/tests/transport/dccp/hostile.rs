@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use taut_core::{DropCause, Event, Message, Priority, Transport};
 use taut_transport::dccp::{Ccid, DccpConfig, State};
-use taut_wire::dccp::{DccpOption, Negotiation, Packet, Repr, Seq, feature};
+use taut_wire::dccp::{DccpOption, Negotiation, Packet, Repr, ResetCode, Seq, feature};
 
 use super::harness::{CLIENT, Net, SERVER, at_ms, config, message, ms};
 
@@ -65,6 +65,85 @@ fn a_jump_of_a_sync_after_a_silence_is_survived() {
     let answer = Packet::SyncAck { ack: sequence };
     assert!(net.records.iter().any(|record| record.repr.packet == answer), "it was taken for valid");
     assert_eq!(net.ends[SERVER].state(), State::Open);
+}
+
+fn request(sequence: u64, options: &[u8]) -> Vec<u8> {
+    let packet = Packet::Request { service: u32::from_be_bytes(*b"taut") };
+    let (source_port, destination_port, sequence) = (6511, 6511, Seq::new(sequence));
+    let mut bytes = Vec::new();
+    Repr { source_port, destination_port, sequence, packet, ..Repr::default() }.emit(
+        options,
+        &[],
+        &mut bytes,
+    );
+    bytes
+}
+
+/// What cannot be followed is said to whoever wants it, in the handshake as before it is over.
+#[test]
+fn a_server_that_waits_survives_whoever_wants_or_says_what_ends_a_connection() {
+    let mut options = Vec::new();
+    DccpOption::Mandatory.emit(&mut options);
+    let (negotiation, value) = (Negotiation::ChangeL, &[1][..]);
+    DccpOption::Feature { negotiation, feature: 99, value }.emit(&mut options);
+    let mut net = Net::with(Ccid::TcpLike).links(|link| link.loss = 1.0);
+    net.deliver(SERVER, 5, &request(7, &options), false);
+    let reset = net.records.last().expect("an answer").repr.packet;
+    let Packet::Reset { ack, code, data } = reset else { panic!("{reset:?}") };
+    assert_eq!((ack, code, data[0]), (Seq::new(7), ResetCode::MandatoryError as u8, 99));
+    // One that is answered, and thinks better of it.
+    net.deliver(SERVER, 5, &request(7, &[]), false);
+    let response = net.records.last().expect("a response").repr;
+    let packet = Packet::Reset { ack: response.sequence, code: 2, data: [0; 3] };
+    let (source_port, destination_port) = (6511, 6511);
+    let goodbye = Repr { source_port, destination_port, sequence: Seq::new(8), packet, ..Repr::default() };
+    net.deliver(SERVER, 5, &forged(goodbye), false);
+    assert_eq!((net.ends[SERVER].state(), net.closed_at(SERVER)), (State::Listen, None));
+    net.links.iter_mut().for_each(|link| link.loss = 0.0);
+    net.run_until(at_ms(2_000));
+    assert!(net.is_connected(CLIENT).is_some() && net.is_connected(SERVER).is_some());
+}
+
+/// In the clear; whoever was heard within a second is not gone.
+#[test]
+fn another_client_follows_one_that_fell_silent_and_none_that_talks() {
+    let (mut net, _) = open(Ccid::TcpLike);
+    net.links[CLIENT].loss = 1.0;
+    net.deliver(SERVER, 5, &request(7, &[]), false);
+    assert_eq!(net.ends[SERVER].state(), State::Open);
+    net.run_until(at_ms(1_300));
+    net.ends[SERVER].send(at_ms(1_300), message(77)).unwrap();
+    net.deliver(SERVER, 5, &request(7, &[]), false);
+    let response = net.records.last().expect("a response").repr;
+    assert!(matches!(response.packet, Packet::Response { ack, .. } if ack == Seq::new(7)), "{response:?}");
+    let packet = Packet::DataAck { ack: response.sequence };
+    let (source_port, destination_port) = (6511, 6511);
+    let sample = Repr { source_port, destination_port, sequence: Seq::new(8), packet, ..Repr::default() };
+    let before = net.received(SERVER).len();
+    net.deliver(SERVER, 5, &forged(sample), false);
+    assert_eq!((net.ends[SERVER].state(), net.received(SERVER).len()), (State::Open, before + 1));
+    assert_eq!(net.events[SERVER].iter().filter(|(_, event)| *event == Event::Connected).count(), 2);
+}
+
+/// RFC 4340 section 8.1.4: a server gives it with its Response.
+#[test]
+fn a_cookie_in_an_open_connection_is_not_echoed_and_stops_nothing() {
+    for ccid in [Ccid::TcpLike, Ccid::Tfrc] {
+        let (mut net, _) = open(ccid);
+        net.links[SERVER].loss = 1.0;
+        let last = net.records.iter().rfind(|record| record.from == SERVER).expect("a packet").repr;
+        let (mut options, mut bytes) = (Vec::new(), Vec::new());
+        DccpOption::InitCookie(&[7; 8]).emit(&mut options);
+        let ack = net.records.iter().rfind(|record| record.from == CLIENT).expect("a packet").repr.sequence;
+        let (sequence, packet) = (last.sequence.next(), Packet::Ack { ack });
+        Repr { sequence, packet, ..last }.emit(&options, &[], &mut bytes);
+        net.deliver(CLIENT, 0, &bytes, false);
+        for tag in 0..30 {
+            net.send(CLIENT, Message { priority: Priority(0), ..message(tag) });
+        }
+        let timers = net.ends[CLIENT].poll_timeout().map(|deadline| deadline.why);
+        assert!(matches!(timers, Some("emergency" | "pacing")), "{ccid:?}: {timers:?}");
+    }
 }
 
 /// RFC 4340 section 7.5.5.

@@ -109,7 +109,7 @@ fn crc32c(bytes: &[u8]) -> u32 {
 }
 
 /// A client that lost its memory says hello to the server: its INIT is answered; what is left is its COOKIE ECHO.
-fn begun_anew(net: &mut Net<Sctp>) -> (Vec<u8>, Vec<u8>) {
+fn begun_anew(net: &mut Net<Sctp>, path: PathId) -> (Vec<u8>, Vec<u8>) {
     let mut another = Sctp::client(SctpConfig::new(), Entropy::seeded(Seed::new(55), "client"));
     let packet_of = |another: &mut Sctp, now| {
         let mut packet = Vec::new();
@@ -117,7 +117,7 @@ fn begun_anew(net: &mut Net<Sctp>) -> (Vec<u8>, Vec<u8>) {
     };
     another.handle_timeout(net.now);
     let init = packet_of(&mut another, net.now);
-    net.deliver(1, PathId(0), &init);
+    net.deliver(1, path, &init);
     let answer = net.sent.last().expect("an answer").3.clone();
     let input = Datagram { path: PathId(0), ecn: Ecn::NotCapable, data: &answer, padding: 0 };
     another.handle_input(net.now, input);
@@ -128,7 +128,7 @@ fn begun_anew(net: &mut Net<Sctp>) -> (Vec<u8>, Vec<u8>) {
 #[test]
 fn nothing_of_the_association_before_follows_a_restart() {
     let mut net = connected(SctpConfig::new());
-    let (answer, cookie) = begun_anew(&mut net);
+    let (answer, cookie) = begun_anew(&mut net, PathId(0));
     // The second is acknowledged at once, but for what waits for a message.
     for _ in 0..2 {
         let message = command(&net, 1, 75);
@@ -148,7 +148,7 @@ fn nothing_of_the_association_before_follows_a_restart() {
 #[test]
 fn what_was_under_way_when_the_peer_began_anew_is_told_as_abandoned_and_the_beginning_once() {
     let mut net = connected(SctpConfig::new());
-    let (_, cookie) = begun_anew(&mut net);
+    let (_, cookie) = begun_anew(&mut net, PathId(0));
     net.ways[1].cut = true;
     for tag in 1..=3 {
         let message = Message { tag, ..command(&net, 1, 75) };
@@ -161,6 +161,51 @@ fn what_was_under_way_when_the_peer_began_anew_is_told_as_abandoned_and_the_begi
     net.ends[1].close(net.now);
     net.run_for(MS * 5_000);
     assert_eq!(net.ends[1].stats().abandoned, 3, "nothing is told again");
+}
+
+/// In the clear: who was heard within a second is not gone (RFC 9260 section 5.2.4 would let anybody begin anew).
+#[test]
+fn nobody_begins_anew_from_another_address_while_the_peer_talks() {
+    let mut net = connected(SctpConfig::new());
+    let say = |net: &mut Net<Sctp>| {
+        let message = command(net, 1, 75);
+        offer(net, 0, message).unwrap();
+        net.run_for(MS * 20);
+    };
+    say(&mut net);
+    let (_, cookie) = begun_anew(&mut net, PathId(3));
+    net.deliver(1, PathId(3), &cookie);
+    let refused = net.count(1, &Event::Refused(DropCause::Unauthenticated));
+    assert_eq!((net.count(1, &Event::Connected), refused, net.ends[1].stats().refused), (1, 1, 1));
+    say(&mut net);
+    assert_eq!(net.received(1).count(), 2);
+    assert!(net.ends[1].uses_path(PathId(0)));
+    // Once it is silent another takes its place.
+    net.ways[0].cut = true;
+    net.run_for(MS * 1_100);
+    net.deliver(1, PathId(3), &cookie);
+    assert_eq!(net.count(1, &Event::Connected), 2);
+    assert!(net.ends[1].uses_path(PathId(3)));
+}
+
+/// `dcsctp` would send the rest of it as if its beginning had gone.
+#[test]
+fn an_association_ends_whose_peer_begins_anew_amid_a_long_message() {
+    let mut net = connected(SctpConfig::new());
+    let (_, cookie) = begun_anew(&mut net, PathId(0));
+    net.ways[1].cut = true;
+    let long = Message { tag: 1, ..command(&net, 1, 200_000) };
+    offer(&mut net, 1, long).unwrap();
+    net.deliver(1, PathId(0), &cookie);
+    for tag in 2..=101 {
+        let message = Message { tag, ..command(&net, 1, 100) };
+        let taken = offer(&mut net, 1, message).is_ok();
+        assert!(!taken, "the stream would stand still");
+    }
+    assert_eq!(net.count(1, &Event::Dropped { tag: 1, cause: DropCause::Abandoned }), 1);
+    assert_eq!(net.count(1, &Event::Closed), 1);
+    let goodbye = net.sent.last().unwrap();
+    assert_eq!((goodbye.1, goodbye.3[12]), (1, 6), "an ABORT");
 }
 
 /// What a timer makes leave goes to the peer, whoever sent something in that moment.

@@ -48,6 +48,7 @@ fn reliable_messages_all_arrive_in_order_at_ten_percent_loss() {
 #[test]
 fn it_tells_the_round_trip_of_what_was_sent_once() {
     let mut net = connected(SctpConfig::new()).lossy(5.0);
+    assert_eq!(net.ends[0].round_trip(), None, "nothing was sent");
     for _ in 0..500 {
         let message = command(&net, 1, 88);
         offer(&mut net, 0, message).unwrap();
