@@ -133,8 +133,7 @@ impl Robot {
     /// The emergency stop beside the robot: the devices are stopped here and now, on the thread that calls, and the stop is latched until
     /// [`release`](Self::release); then the operator resumes.
     pub fn stop(&self) {
-        self.body.press();
-        self.running.remote.stop(Alarm::Pressed);
+        self.body.press(|| _ = self.running.remote.stop(Alarm::Pressed));
     }
 
     /// Lets go of what [`stop`](Self::stop) latched. Nothing moves by that.

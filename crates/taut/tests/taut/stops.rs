@@ -4,7 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use taut::{OperatorEvent, RobotEvent, RobotState, StopCause, TwistLimits};
+use taut::{
+    Failure, OperatorDevice, OperatorEvent, RobotDevice, RobotEvent, RobotState, State, StopCause,
+    TwistLimits,
+};
 
 use crate::world::{
     Arm, Base, Handed, Mood, PATIENCE, Still, WATCHDOG, limits, moving, operator, robot, until,
@@ -41,6 +44,50 @@ fn the_emergency_stop_at_the_robot_stops_at_once_and_holds_until_it_is_released_
         operator.resume();
         arm.applied() > applied + 10
     });
+}
+
+#[test]
+fn a_press_beside_the_robot_holds_while_its_stop_is_carried_out_whatever_the_operator_does() {
+    /// Its stop hangs on the thread that presses.
+    struct Hangs(Arc<Arm>);
+    impl RobotDevice for Hangs {
+        fn apply(&self, target: &State, lease: Duration) -> Result<(), Failure> {
+            Handed(Arc::clone(&self.0)).apply(target, lease)
+        }
+        fn measure(&self) -> Option<State> {
+            Handed(Arc::clone(&self.0)).measure()
+        }
+        fn stop(&self, cause: StopCause) {
+            if std::thread::current().name() == Some("presses") {
+                self.0.wait();
+            }
+            Handed(Arc::clone(&self.0)).stop(cause);
+        }
+    }
+    let (builder, _, identity) = robot();
+    let arm = Arm::new();
+    let robot = builder.device(limits(), Hangs(Arc::clone(&arm))).start().unwrap();
+    let operator = operator(&robot, identity).device(Still([0.1, 0.0, 0.2])).resumes_at_start();
+    let operator = operator.start().unwrap();
+    until("the arm moves", || arm.applied() > 20);
+    let moved = std::thread::scope(|threads| {
+        let press = std::thread::Builder::new().name("presses".to_owned());
+        press.spawn_scoped(threads, || robot.stop()).unwrap();
+        until("it hangs", || arm.blocked.load(Ordering::SeqCst));
+        operator.stop();
+        until("the operator's stop is there", || arm.was_stopped(StopCause::Emergency));
+        let applied = arm.applied();
+        for _ in 0..50 {
+            operator.reset();
+            std::thread::park_timeout(Duration::from_millis(10));
+            operator.resume();
+        }
+        let moved = arm.applied() - applied;
+        arm.let_go();
+        moved
+    });
+    assert_eq!(moved, 0);
+    assert!(arm.was_stopped(StopCause::LocalEmergency));
 }
 
 #[test]
@@ -171,7 +218,6 @@ fn dropping_the_operator_stops_the_device() {
 #[test]
 fn a_hand_that_reads_nothing_new_panics_or_blocks_stops_the_robot() {
     use std::sync::atomic::AtomicU64;
-    use taut::{OperatorDevice, State};
 
     struct Fails(Arc<AtomicU64>, fn());
     impl OperatorDevice for Fails {
@@ -243,8 +289,6 @@ fn one_stop_that_panics_or_hangs_does_not_keep_other_devices_from_being_stopped(
 
 #[test]
 fn a_robot_stops_within_the_watchdogs_time_when_its_operator_is_silent() {
-    use taut::{OperatorDevice, State};
-
     struct Once(u32);
     impl OperatorDevice for Once {
         fn sample(&mut self) -> Option<State> {
@@ -291,7 +335,7 @@ fn a_waker_that_panics_ends_the_session_and_stops_the_device() {
 #[test]
 fn whatever_the_hand_asks_the_device_is_told_no_more_than_its_limits_allow() {
     use std::sync::Mutex;
-    use taut::{OperatorDevice, State, robot_device};
+    use taut::robot_device;
 
     struct Wild(u32);
     impl OperatorDevice for Wild {
