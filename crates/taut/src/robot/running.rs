@@ -138,13 +138,13 @@ impl Robot {
 
     /// Lets go of what [`stop`](Self::stop) latched. Nothing moves by that.
     pub fn release(&self) {
-        self.running.insist(|| RobotCommand::Release);
+        self.running.remote.insist(RobotCommand::Release);
     }
 
     /// Stops the devices, and says goodbye to the operator; [`join`](Self::join) waits for that.
     pub fn close(&self) {
         self.body.end();
-        self.running.insist(|| RobotCommand::Close);
+        self.running.remote.insist(RobotCommand::Close);
     }
 }
 

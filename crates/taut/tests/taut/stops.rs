@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use taut::{
-    Failure, OperatorDevice, OperatorEvent, RobotDevice, RobotEvent, RobotState, State, StopCause,
-    TwistLimits,
+    Channel, Failure, OperatorDevice, OperatorEvent, RobotDevice, RobotEvent, RobotState, SendError, Sender,
+    State, StopCause, TwistLimits,
 };
 
 use crate::world::{
@@ -213,6 +213,38 @@ fn dropping_the_operator_stops_the_device() {
         arm.was_stopped(StopCause::OperatorLeft) || arm.was_stopped(StopCause::LinkClosed)
     });
     until("it is told", || !robot.status().connected);
+}
+
+#[test]
+fn dropping_the_operator_stops_the_device_also_while_messages_fill_its_mailbox_and_its_hand_blocks() {
+    use std::sync::atomic::AtomicU8;
+
+    /// Blocks once, when it is told to.
+    struct Slow(Arc<AtomicU8>);
+    impl OperatorDevice for Slow {
+        fn sample(&mut self) -> Option<State> {
+            Some(State::at([0.1, 0.0, 0.2]))
+        }
+        fn feel(&mut self, _: &State) {
+            if self.0.compare_exchange(1, 2, Ordering::SeqCst, Ordering::SeqCst).is_ok() {
+                std::thread::park_timeout(Duration::from_millis(600));
+            }
+        }
+        fn lost(&mut self) {}
+    }
+    let (builder, _, identity) = robot();
+    let (arm, blocks, jobs) = (Arm::new(), Arc::default(), Sender::<Vec<u8>>::new(Channel::command("jobs")));
+    let received = taut::Receiver::<Vec<u8>>::new(Channel::command("jobs"));
+    let robot = builder.device(limits(), Handed(Arc::clone(&arm))).receives(&received).start().unwrap();
+    let hand = Slow(Arc::clone(&blocks));
+    let operator = operator(&robot, identity).device(hand).sends(&jobs).resumes_at_start().start().unwrap();
+    until("the arm moves", || arm.applied() > 20 && jobs.send(&vec![0]).is_ok());
+    blocks.store(1, Ordering::SeqCst);
+    until("the hand blocks", || blocks.load(Ordering::SeqCst) == 2);
+    let full = std::iter::repeat_with(|| jobs.send(&vec![0])).find_map(Result::err);
+    assert_eq!(full, Some(SendError::Full));
+    drop(operator);
+    told(robot.events(), |event| *event == RobotEvent::Disconnected);
 }
 
 #[test]
