@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use taut::{
-    Channel, Failure, OperatorDevice, OperatorEvent, RobotDevice, RobotEvent, RobotState, SendError, Sender,
-    State, StopCause, TwistLimits,
+    Channel, Error, Failure, OperatorDevice, OperatorEvent, RobotDevice, RobotEvent, RobotState, SendError,
+    Sender, State, StopCause, TwistLimits,
 };
 
 use crate::world::{
@@ -245,6 +245,28 @@ fn dropping_the_operator_stops_the_device_also_while_messages_fill_its_mailbox_a
     assert_eq!(full, Some(SendError::Full));
     drop(operator);
     told(robot.events(), |event| *event == RobotEvent::Disconnected);
+}
+
+#[test]
+fn a_hand_whose_lost_panics_ends_the_session_and_says_so() {
+    struct Fails;
+    impl OperatorDevice for Fails {
+        fn sample(&mut self) -> Option<State> {
+            Some(State::at([0.1, 0.0, 0.2]))
+        }
+        fn feel(&mut self, _: &State) {}
+        fn lost(&mut self) {
+            panic!("a bug of the hand's");
+        }
+    }
+    let (builder, _, identity) = robot();
+    let arm = Arm::new();
+    let robot = builder.device(limits(), Handed(Arc::clone(&arm))).start().unwrap();
+    let operator = operator(&robot, identity).device(Fails).resumes_at_start().start().unwrap();
+    until("the arm moves", || arm.applied() > 20);
+    drop(robot);
+    until("it ends", || operator.has_ended());
+    assert!(matches!(operator.join(), Err(Error::Panicked(why)) if why.contains("the hand's")));
 }
 
 #[test]
