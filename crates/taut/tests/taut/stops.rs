@@ -270,6 +270,44 @@ fn a_hand_whose_lost_panics_ends_the_session_and_says_so() {
 }
 
 #[test]
+fn a_robot_without_an_operator_says_how_it_is() {
+    let folder = std::env::temp_dir().join(format!("taut-status-{}", std::process::id()));
+    let is = |robot: &taut::Robot, state, cause| {
+        until("it says how it is", || {
+            let status = robot.status();
+            (status.state, status.cause, status.connected) == (state, cause, false)
+        });
+    };
+    // It holds what was pressed, in its next life too.
+    let start = || {
+        let (builder, _, identity) = robot();
+        let arm = Arm::new();
+        let builder = builder.keeps_stops_in(folder.join("robot.state"));
+        (builder.device(limits(), Handed(Arc::clone(&arm))).start().unwrap(), arm, identity)
+    };
+    let (robot, ..) = start();
+    is(&robot, RobotState::Disabled, StopCause::Start);
+    robot.stop();
+    is(&robot, RobotState::Fault, StopCause::LocalEmergency);
+    told(robot.events(), |event| matches!(event, RobotEvent::Stopped { .. }));
+    drop(robot);
+    let (robot, arm, identity) = start();
+    is(&robot, RobotState::Fault, StopCause::LocalEmergency);
+    robot.release();
+    is(&robot, RobotState::Disabled, StopCause::LocalEmergency);
+    let operator = operator(&robot, identity).device(Still([0.1, 0.0, 0.2])).start().unwrap();
+    until("the arm moves", || {
+        operator.resume();
+        arm.applied() > 20
+    });
+    drop(operator);
+    until("the operator has gone", || !robot.status().connected);
+    until("it is disabled", || robot.status().state == RobotState::Disabled);
+    drop(robot);
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
 fn a_hand_that_reads_nothing_new_panics_or_blocks_stops_the_robot() {
     use std::sync::atomic::AtomicU64;
 
