@@ -4,22 +4,48 @@ use std::fs::{File, OpenOptions};
 use std::io::{Error, ErrorKind, Result, Write};
 use std::net::UdpSocket;
 use std::os::unix::fs::OpenOptionsExt;
-use std::sync::{Mutex, PoisonError, TryLockError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::thread::Thread;
+use std::time::Duration;
 
 use rustix::fs::OFlags;
 
-/// Bytes and where they go. Writing does not wait: what is not taken at once is lost, and the next stop writes again.
+/// A datagram is sent so often, for one may be lost.
+const TIMES: u32 = 10;
+/// So long after each other; what a file does not take is tried again as often.
+const PERIOD: Duration = Duration::from_millis(20);
+
+/// Bytes and where they go. Writing does not wait: what is not taken at once, a thread of its own tries again.
 pub(crate) struct Brake {
+    shared: Arc<Shared>,
+    repeats: Thread,
+}
+
+struct Shared {
     name: String,
-    to: To,
     bytes: Vec<u8>,
+    line: Mutex<Line>,
+    pulls: AtomicU64,
+    let_go: AtomicBool,
+    ended: AtomicBool,
     /// Why they were not taken when it was pulled last, until somebody tells it.
     failure: Mutex<Option<Error>>,
 }
 
+struct Line {
+    to: To,
+    /// Pulls that were heard.
+    pulls: u64,
+    /// To be written so often.
+    times: u32,
+    /// Bytes of the one that was begun which are not written yet.
+    rest: usize,
+}
+
 enum To {
     /// `None`: what was open failed, and could not be opened again.
-    File(Mutex<Option<File>>),
+    File(Option<File>),
     Udp(UdpSocket),
 }
 
@@ -27,7 +53,7 @@ impl Brake {
     /// `name` is `udp:HOST:PORT`, or a file that can be written: a serial line, a FIFO, `/dev/fd/N`.
     ///
     /// # Errors
-    /// When it cannot be opened.
+    /// When it cannot be opened, or the system has no thread left.
     pub(crate) fn open(name: &str, bytes: Vec<u8>) -> Result<Self> {
         let to = match name.strip_prefix("udp:") {
             Some(address) => {
@@ -37,46 +63,135 @@ impl Brake {
                 socket.set_nonblocking(true)?;
                 To::Udp(socket)
             }
-            None => To::File(Mutex::new(Some(open(name)?))),
+            None => To::File(Some(open(name)?)),
         };
-        Ok(Self { name: name.to_owned(), to, bytes, failure: Mutex::default() })
+        let shared = Arc::new(Shared {
+            name: name.to_owned(),
+            bytes,
+            line: Mutex::new(Line { to, pulls: 0, times: 0, rest: 0 }),
+            pulls: AtomicU64::new(0),
+            let_go: AtomicBool::new(false),
+            ended: AtomicBool::new(false),
+            failure: Mutex::default(),
+        });
+        let own = Arc::clone(&shared);
+        let thread = std::thread::Builder::new().name("taut brake".to_owned()).spawn(move || own.repeat())?;
+        Ok(Self { shared, repeats: thread.thread().clone() })
     }
 
     pub(crate) fn pull(&self) {
-        let taken = match &self.to {
-            // The error is mostly that of the datagram before, for which nobody was there: it is told once, in place of sending this one.
-            To::Udp(socket) => socket.send(&self.bytes).or_else(|_| socket.send(&self.bytes)),
-            To::File(file) => match file.try_lock() {
-                Ok(mut file) => self.write(&mut file),
-                Err(TryLockError::Poisoned(file)) => self.write(&mut file.into_inner()),
-                Err(TryLockError::WouldBlock) => return, // Another thread is at it.
-            },
-        };
-        let failure = match taken {
-            Ok(length) if length < self.bytes.len() => Some(ErrorKind::WriteZero.into()),
-            taken => taken.err(),
-        };
-        *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = failure;
-    }
-
-    /// A device that was unplugged fails for good, and is another file when it is plugged in again. It is closed first: while it is open, the name that
-    /// it had is not given to another.
-    fn write(&self, file: &mut Option<File>) -> Result<usize> {
-        match file.as_mut().map(|file| file.write(&self.bytes)) {
-            // A descriptor by its number may be another file's by then.
-            Some(Err(error)) if error.kind() != ErrorKind::WouldBlock && !self.name.contains("/fd/") => {
-                *file = None
-            }
-            Some(taken) => return taken,
-            None => {}
+        self.shared.pulls.fetch_add(1, Ordering::SeqCst);
+        match self.shared.line.try_lock() {
+            Ok(line) => _ = self.shared.write(line),
+            Err(TryLockError::Poisoned(line)) => _ = self.shared.write(line.into_inner()),
+            Err(TryLockError::WouldBlock) => {} // Another thread is at it.
         }
-        file.insert(open(&self.name)?).write(&self.bytes)
+        self.repeats.unpark();
     }
 
-    /// Why the bytes were not taken, once.
+    /// What was stopped may move again: nothing is repeated any more, but what was begun is finished.
+    pub(crate) fn let_go(&self) {
+        self.shared.let_go.store(true, Ordering::SeqCst);
+    }
+
+    /// Why the bytes were not taken when it was pulled, once.
     pub(crate) fn failure(&self) -> Option<String> {
-        let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner).take();
-        failure.map(|error| format!("the brake {}: {error}", self.name))
+        let failure = self.shared.failure().take();
+        failure.map(|error| format!("the brake {}: {error}", self.shared.name))
+    }
+}
+
+impl Drop for Brake {
+    fn drop(&mut self) {
+        self.shared.ended.store(true, Ordering::SeqCst);
+        self.repeats.unpark();
+    }
+}
+
+impl Shared {
+    fn failure(&self) -> MutexGuard<'_, Option<Error>> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Until nothing more is to be said after the end, or nobody takes that.
+    fn repeat(&self) {
+        let mut last = TIMES;
+        while last > 0 {
+            let waits = self.write(self.line.lock().unwrap_or_else(PoisonError::into_inner));
+            if self.ended.load(Ordering::SeqCst) {
+                last = if waits { last - 1 } else { 0 };
+            }
+            match waits {
+                _ if last == 0 => {}
+                true => std::thread::park_timeout(PERIOD),
+                false => std::thread::park(),
+            }
+        }
+    }
+
+    /// Writes what is to be written, as far as it is taken. Is there more?
+    fn write(&self, mut line: MutexGuard<'_, Line>) -> bool {
+        let is_let_go = self.let_go.swap(false, Ordering::SeqCst);
+        let pulls = self.pulls.load(Ordering::SeqCst);
+        let is_pulled = std::mem::replace(&mut line.pulls, pulls) != pulls;
+        if is_let_go || is_pulled {
+            let times = if matches!(line.to, To::Udp(_)) { TIMES } else { 1 };
+            line.times = if is_pulled { times } else { 0 };
+            // One of which nothing was taken waits no more.
+            line.rest %= self.bytes.len().max(1);
+        }
+        let taken = line.write(&self.name, &self.bytes);
+        if is_pulled || taken.is_ok() {
+            *self.failure() = taken.err();
+        }
+        line.times > 0 || line.rest > 0
+    }
+}
+
+impl Line {
+    fn write(&mut self, name: &str, bytes: &[u8]) -> Result<()> {
+        while self.rest > 0 || self.times > 0 {
+            if self.rest == 0 {
+                (self.rest, self.times) = (bytes.len(), self.times - 1);
+            }
+            match &mut self.to {
+                To::Udp(socket) => {
+                    // The error is mostly that of the datagram before, for which nobody was there: it is told once, in place of sending this one.
+                    socket.send(bytes).or_else(|_| socket.send(bytes))?;
+                    self.rest = 0;
+                    return Ok(()); // The others follow.
+                }
+                To::File(file) => write(file, name, bytes, &mut self.rest)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A device that was unplugged fails for good, and is another file when it is plugged in again: there it begins anew. It is closed first: while it is open, the name that
+/// it had is not given to another.
+fn write(file: &mut Option<File>, name: &str, bytes: &[u8], rest: &mut usize) -> Result<()> {
+    let taken = match file.as_mut().map(|file| file.write(&bytes[bytes.len() - *rest..])) {
+        // A descriptor by its number may be another file's by then.
+        Some(Err(error)) if error.kind() != ErrorKind::WouldBlock && !name.contains("/fd/") => {
+            *file = None;
+            None
+        }
+        taken => taken,
+    };
+    let taken = match taken {
+        Some(taken) => taken,
+        None => {
+            *rest = bytes.len();
+            file.insert(open(name)?).write(bytes)
+        }
+    };
+    match taken? {
+        0 => Err(ErrorKind::WriteZero.into()),
+        taken => {
+            *rest -= taken;
+            Ok(())
+        }
     }
 }
 
@@ -87,7 +202,7 @@ fn open(path: &str) -> Result<File> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
+    use std::io::Read;
 
     use super::*;
 
@@ -112,16 +227,92 @@ mod tests {
         let (device, file) = (folder.join("device"), folder.join("file"));
         std::os::unix::fs::symlink("/dev/full", &device).unwrap();
         let brake = Brake::open(device.to_str().unwrap(), b"stop".to_vec()).unwrap();
+        let until = |is: &dyn Fn() -> bool| {
+            let mut waits = std::iter::repeat_n(PERIOD / 4, 2_000);
+            while !is() {
+                std::thread::park_timeout(waits.next().expect("it comes to be so"));
+            }
+        };
+        let full = format!("the brake {}: ", device.display());
         brake.pull();
-        assert!(brake.failure().unwrap().starts_with(&format!("the brake {}: ", device.display())));
+        until(&|| brake.failure().is_some_and(|why| why.starts_with(&full)));
+        std::thread::park_timeout(2 * PERIOD);
         assert_eq!(brake.failure(), None, "it is told once");
         std::fs::remove_file(&device).unwrap();
         brake.pull();
-        assert!(brake.failure().is_some(), "nothing is there");
+        until(&|| brake.failure().is_some());
         std::fs::write(&file, b"").unwrap();
         std::os::unix::fs::symlink(&file, &device).unwrap();
+        // It is tried again without another pull.
+        until(&|| std::fs::read(&file).unwrap() == b"stop");
         brake.pull();
-        assert_eq!((brake.failure(), std::fs::read(&file).unwrap()), (None, b"stop".to_vec()));
+        until(&|| std::fs::read(&file).unwrap() == b"stopstop");
+        assert_eq!(brake.failure(), None);
         std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    /// A FIFO whose reader has left room for so many bytes, a brake on it, and what comes of a pull within 100 ms of its being read.
+    fn full(room: usize) -> Vec<u8> {
+        let path = std::env::temp_dir().join(format!("taut-brake-{}-{room}", std::process::id()));
+        let (fifo, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU);
+        rustix::fs::mknodat(rustix::fs::CWD, &path, fifo, mode, 0).unwrap();
+        let nonblocking = OFlags::NONBLOCK.bits().cast_signed();
+        let mut end =
+            OpenOptions::new().read(true).write(true).custom_flags(nonblocking).open(&path).unwrap();
+        let mut before = 0;
+        for chunk in [4_096, 1] {
+            while let Ok(taken) = end.write(&vec![0; chunk]) {
+                before += taken;
+            }
+        }
+        // A FIFO takes what is no longer than a page whole or not at all.
+        let mut bytes = vec![1; 3 * 4_096];
+        bytes.push(2);
+        let brake = Brake::open(path.to_str().unwrap(), bytes).unwrap();
+        let mut read = vec![0; room];
+        end.read_exact(&mut read).unwrap();
+        brake.pull();
+        let mut all = Vec::new();
+        for _ in 0..500 {
+            let mut some = [0; 65_536];
+            if let Ok(count) = end.read(&mut some) {
+                all.extend_from_slice(&some[..count]);
+            }
+            if all.last() == Some(&2) {
+                break;
+            }
+            std::thread::park_timeout(Duration::from_millis(10));
+        }
+        std::fs::remove_file(&path).unwrap();
+        all.split_off(before - room)
+    }
+
+    #[test]
+    fn what_a_full_line_did_not_take_is_written_when_it_does_and_a_short_write_is_finished() {
+        for room in [0, 8_192] {
+            let taken = full(room);
+            assert_eq!((taken.len(), taken.last()), (3 * 4_096 + 1, Some(&2)), "room for {room}");
+        }
+    }
+
+    #[test]
+    fn a_datagram_is_repeated_for_one_may_be_lost_and_no_more_when_it_is_let_go() {
+        let listener = UdpSocket::bind("127.0.0.1:0").unwrap();
+        listener.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        let brake =
+            Brake::open(&format!("udp:{}", listener.local_addr().unwrap()), b"stop".to_vec()).unwrap();
+        brake.pull();
+        let mut bytes = [0; 64];
+        for _ in 0..3 {
+            assert_eq!(listener.recv(&mut bytes).unwrap(), 4);
+        }
+        brake.let_go();
+        // Another may be under way.
+        listener.set_read_timeout(Some(PERIOD)).unwrap();
+        std::thread::park_timeout(2 * PERIOD);
+        let left = std::iter::repeat_with(|| listener.recv(&mut bytes)).take_while(Result::is_ok).count();
+        assert!(left <= TIMES as usize - 3);
+        std::thread::park_timeout(2 * PERIOD);
+        assert!(listener.recv(&mut bytes).is_err());
     }
 }

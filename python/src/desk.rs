@@ -124,13 +124,16 @@ impl<M: Clone> Desk<M> {
         if !self.is_stopped() {
             return Err("its `stop` has not returned".to_owned());
         }
+        if self.applying.is_some() {
+            return Err("its `apply` from before has not returned".to_owned());
+        }
         self.overdue(now)
     }
 
     /// # Errors
     /// Why it does not move: a method failed, or an earlier target was not applied within its lease.
     pub(crate) fn apply(&mut self, now: Duration, motion: M, lease: Duration) -> Result<(), String> {
-        if let Some(why) = self.failure.take() {
+        if let Some(why) = self.broken.clone().or_else(|| self.failure.take()) {
             return Err(why);
         }
         self.overdue(now)?;
@@ -330,6 +333,30 @@ mod tests {
         assert!(desk.enable(ms(103)).is_err(), "`stop` has not returned");
         desk.told_stop(None);
         assert_eq!(desk.enable(ms(104)), Ok(()));
+    }
+
+    #[test]
+    fn an_apply_from_before_a_stop_holds_up_a_resume_until_it_has_returned() {
+        let mut desk = Desk::<State>::new(ms(1));
+        desk.apply(ms(0), at(1.0), ms(100)).unwrap();
+        let work = desk.take(ms(1)).unwrap();
+        desk.stop(StopCause::Watchdog);
+        assert_eq!(desk.take_stop(), Some(StopCause::Watchdog));
+        desk.told_stop(None);
+        assert!(desk.enable(ms(2)).is_err());
+        desk.applied(&work);
+        assert_eq!(desk.take_stop(), Some(StopCause::Host));
+        desk.told_stop(None);
+        assert_eq!(desk.enable(ms(3)), Ok(()));
+    }
+
+    #[test]
+    fn nothing_is_applied_after_a_stop_that_failed() {
+        let mut desk = Desk::<State>::new(ms(1));
+        desk.stop(StopCause::Watchdog);
+        assert_eq!(desk.take_stop(), Some(StopCause::Watchdog));
+        desk.told_stop(Some("`stop` raised".to_owned()));
+        assert_eq!(desk.apply(ms(0), at(1.0), ms(100)), Err("`stop` raised".to_owned()));
     }
 
     #[test]

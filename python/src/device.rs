@@ -142,7 +142,9 @@ fn spawn<M: PyMotion>(
 
 impl<M: PyMotion> RobotDevice<M> for PythonDevice<M> {
     fn enable(&self) -> Result<(), Failure> {
-        Ok(self.front.lock().enable(self.front.now())?)
+        self.front.lock().enable(self.front.now())?;
+        self.front.brake.iter().for_each(Brake::let_go);
+        Ok(())
     }
 
     fn apply(&self, target: &M, lease: Duration) -> Result<(), Failure> {

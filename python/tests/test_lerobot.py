@@ -188,26 +188,33 @@ with_command = pytest.mark.skipif(not (LEROBOT and TAUT), reason="no lerobot (LE
 
 
 TELEOPERATOR = """
+import time
+
 import taut
 from lerobot_teleoperator_taut import TautTeleoperator, TautTeleoperatorConfig
 
 class Robot:
     has_ended = False
 
-def made(name):
+def made(name, pan=0):
     limits = {name: [-1, 1, 9], "pan.pos": [-9, 9, 9]}
-    return TautTeleoperator(TautTeleoperatorConfig(limits=limits, start={name: 0, "pan.pos": 0}))
+    return TautTeleoperator(TautTeleoperatorConfig(limits=limits, start={name: 0, "pan.pos": pan}))
 
-try:
-    made("x")
-except ValueError as why:
-    print(why)
+for wrong in [("x",), ("x.vel", 90), ("x.vel", float("nan"))]:
+    try:
+        made(*wrong)
+    except ValueError as why:
+        print(why)
 teleoperator = made("x.vel")
 teleoperator._robot = robot = Robot()
 teleoperator.send_feedback({"x.vel": 0.2, "pan.pos": 3})
 print(teleoperator.get_action())
 teleoperator.apply(taut.Joints((0.3, 5)), 0.1)
 print(teleoperator.get_action())
+teleoperator.stop("watchdog")
+print(teleoperator.get_action())
+teleoperator.apply(taut.Joints((0.3, 6)), 0.1)
+time.sleep(0.3)
 teleoperator.stop("watchdog")
 print(teleoperator.get_action())
 robot.has_ended = True
@@ -219,15 +226,17 @@ except RuntimeError as why:
 
 
 @with_lerobot
-def test_a_stop_of_the_teleoperator_makes_velocities_zero_and_the_sessions_end_ends_the_loop():
+def test_a_stop_of_the_teleoperator_is_where_the_robot_was_seen_and_the_sessions_end_ends_the_loop():
     told = subprocess.run(
         [f"{LEROBOT}/python", "-c", TELEOPERATOR], env={**os.environ, "PYTHONPATH": os.pathsep.join([str(STAND_IN), os.environ.get("PYTHONPATH", "")])}, capture_output=True, text=True
     )
-    refused, began, moved, stopped, ended = told.stdout.splitlines()
+    refused, far, nowhere, began, moved, stopped, unseen, ended = told.stdout.splitlines()
+    assert "pan.pos is 90, and its limits are -9 and 9" in far.replace(".0", "") and "nan" in nowhere
     assert "cannot be stopped: ['x']" in refused and ended == "the session is over", told.stderr
     assert began == "{'x.vel': 0.0, 'pan.pos': 3.0}", "it stays where it is"
     assert moved == "{'x.vel': 0.3, 'pan.pos': 5}"
-    assert stopped == "{'x.vel': 0.0, 'pan.pos': 5}"
+    assert stopped == "{'x.vel': 0.0, 'pan.pos': 3.0}", "it is held up at 3"
+    assert unseen == "{'x.vel': 0.0, 'pan.pos': 6}", "what was seen long ago says nothing"
 
 
 def command(site, *more):

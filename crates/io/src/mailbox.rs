@@ -3,9 +3,9 @@
 use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use crate::alarm::Bell;
@@ -17,7 +17,7 @@ use crate::{Alarm, Machine, ThreadOptions, Warning};
 /// never blocks; it costs one system call.
 pub struct Mailbox<M: Machine> {
     notes: SyncSender<Note<M::Command>>,
-    wake: Arc<Wake>,
+    wake: Arc<Wake<M::Command>>,
 }
 
 /// Why a command was not taken.
@@ -52,13 +52,15 @@ pub(crate) enum Note<C> {
 pub(crate) struct Inbox<C> {
     notes: Receiver<Note<C>>,
     sender: SyncSender<Note<C>>,
-    wake: Arc<Wake>,
+    wake: Arc<Wake<C>>,
 }
 
 #[derive(Debug)]
-struct Wake {
+struct Wake<C> {
     wakeup: Wakeup,
     stop: AtomicBool,
+    /// Commands that may not be lost and found the channel full, as in [`Note::Command`]: of each kind the newest.
+    beside: Mutex<Vec<(MachineId, C, u64)>>,
     bell: Bell,
     /// Turns of the driver: it is alive while they go on.
     turns: AtomicU64,
@@ -80,6 +82,23 @@ impl<M: Machine> Mailbox<M> {
                 unreachable!("a command was sent")
             }
         })
+    }
+
+    /// Gives a machine a command that may not be lost: where the mailbox is full, it waits beside it and is taken after what waits there. Of
+    /// several of a kind that wait so, only the newest is given. False when the driver has ended.
+    pub fn insist(&self, id: MachineId, command: M::Command) -> bool {
+        let mut beside = self.wake.beside();
+        // What waits there was given earlier.
+        let command =
+            if beside.is_empty() { self.send(id, command) } else { Err(MailboxError::Full(command)) };
+        if let Err(MailboxError::Full(command)) = command {
+            let kind = std::mem::discriminant(&command);
+            beside.retain(|(of, known, _)| *of != id || std::mem::discriminant(known) != kind);
+            beside.push((id, command, self.wake.bell.rings()));
+            drop(beside);
+            self.wake.wakeup.wake();
+        }
+        !self.wake.ended.load(Ordering::Acquire)
     }
 
     /// Has every machine stop at once, by [`Machine::handle_alarm`]: ahead of every command, also when the mailbox is full,
@@ -202,6 +221,7 @@ impl<C> Inbox<C> {
         let wake = Wake {
             wakeup: Wakeup::new()?,
             stop: AtomicBool::new(false),
+            beside: Mutex::default(),
             bell: Bell::default(),
             turns: AtomicU64::new(0),
             ended: AtomicBool::new(false),
@@ -238,6 +258,18 @@ impl<C> Inbox<C> {
             return Some(Note::Stop);
         }
         self.notes.try_recv().ok()
+    }
+
+    /// What found no room. Before them comes all that left them none: so many that the channel was full.
+    pub(crate) fn take_beside(&self) -> Vec<Note<C>> {
+        let beside = std::mem::take(&mut *self.wake.beside());
+        beside.into_iter().map(|(id, command, rings)| Note::Command(id, command, rings)).collect()
+    }
+}
+
+impl<C> Wake<C> {
+    fn beside(&self) -> MutexGuard<'_, Vec<(MachineId, C, u64)>> {
+        self.beside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -99,7 +99,17 @@ impl<O: Observer> Simulation<O> {
     #[inline]
     fn count_step(&mut self) {
         self.steps_at_now += 1;
-        assert!(self.steps_at_now < LIVELOCK_STEPS, "at {} nodes answer each other without end", self.now);
+        assert!(self.steps_at_now < LIVELOCK_STEPS, "{}", self.why_stuck());
+    }
+
+    /// Names nodes that are due at this instant, and why they are.
+    #[cold]
+    fn why_stuck(&self) -> String {
+        let due = self.nodes.iter().filter_map(|slot| {
+            let deadline = slot.node.poll_timeout().filter(|due| slot.clock.when(due.at) <= self.now)?;
+            Some(format!("; `{}` is due again: {}", slot.name, deadline.why))
+        });
+        format!("at {} nodes answer each other without end{}", self.now, due.collect::<String>())
     }
 
     /// What each link's queues have counted until now, by name, in the order of the links.

@@ -143,10 +143,12 @@ impl Body {
         self.stop_all(cause, true);
     }
 
-    /// The emergency button, on any thread: nothing moves before the session has been told.
+    /// The emergency button, on any thread: nothing moves before the session holds it. The session is told first, for the devices' stops may
+    /// take their time.
     #[cfg(feature = "sockets")]
-    pub(crate) fn press(&self) {
+    pub(crate) fn press(&self, tell: impl FnOnce()) {
         self.pressed.store(true, Ordering::SeqCst);
+        tell();
         self.stop_beside(StopCause::LocalEmergency);
     }
 
@@ -273,8 +275,8 @@ impl taut_agent::RobotDevice for Plant {
     }
     fn stop(&mut self, cause: StopCause) {
         self.body.stop_all(cause, false);
-        // The session knows, and holds it from here on.
-        if cause.is_emergency() {
+        // The session knows of the press, and holds it from here on; of an operator's own stop it lets go from afar.
+        if matches!(cause, StopCause::LocalEmergency | StopCause::ButtonLost) {
             self.body.pressed.store(false, Ordering::SeqCst);
         }
     }

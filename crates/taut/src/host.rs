@@ -15,6 +15,7 @@ use taut_transport::stack::{Part, Protection, Randomness, Side, Stack, StackSpec
 
 use crate::common::Known;
 use crate::error::Error;
+use crate::status::Status;
 use crate::time::ours;
 
 /// Addresses that are remembered; one that is not in use gives way to a newcomer.
@@ -92,6 +93,7 @@ macro_rules! driven_by_caller {
                 if let Some(address) = self.addresses.answer(transmit.path) {
                     return Some(address);
                 }
+                self.addresses.nowhere += 1;
             }
         }
 
@@ -130,7 +132,13 @@ pub(crate) use driven_by_caller;
 
 /// Addresses by the numbers of their paths.
 #[derive(Debug)]
-pub(crate) struct Addresses(PathTable);
+pub(crate) struct Addresses {
+    table: PathTable,
+    /// Datagrams from an address that is not taken.
+    pub(crate) strange: u64,
+    /// Datagrams of a path that has no address.
+    pub(crate) nowhere: u64,
+}
 
 impl Addresses {
     /// Those of an operator: the robot's.
@@ -139,7 +147,17 @@ impl Addresses {
         if let Some(remote) = remote {
             table.add(0, remote);
         }
-        Self(table)
+        Self { table, strange: 0, nowhere: 0 }
+    }
+
+    /// With what was dropped here.
+    pub(crate) fn counted(&self, mut status: Status) -> Status {
+        for (cause, count) in [("other_address", self.strange), ("no_address", self.nowhere)] {
+            if count > 0 {
+                status.dropped.insert(cause, count);
+            }
+        }
+        status
     }
 
     pub(crate) fn heard(
@@ -148,12 +166,12 @@ impl Addresses {
         from: SocketAddr,
         uses: &dyn Fn(PathId) -> bool,
     ) -> Option<PathHeard> {
-        self.0.heard(now, 0, from, None, uses)
+        self.table.heard(now, 0, from, None, uses)
     }
 
     /// Where a datagram of this path goes.
     pub(crate) fn answer(&mut self, path: PathId) -> Option<SocketAddr> {
-        let entry = self.0.get_mut(path)?;
+        let entry = self.table.get_mut(path)?;
         entry.answered = true;
         Some(entry.remote)
     }

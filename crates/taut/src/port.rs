@@ -1,6 +1,5 @@
 //! One end of a channel, between the user's handle and the session.
 
-use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -52,7 +51,7 @@ impl Port {
             taken: AtomicBool::new(false),
             state: Mutex::new(State::NotStarted),
             outlet: OnceLock::new(),
-            came: Queue::new(WAITING),
+            came: Queue::weighed(WAITING, Vec::len),
         })
     }
 
@@ -87,14 +86,11 @@ impl Port {
     }
 
     /// No more may wait for the reader.
-    fn is_full(&self, waiting: &VecDeque<Vec<u8>>) -> bool {
-        if waiting.len() < WAITING {
-            return false;
-        }
-        let bytes = || waiting.iter().map(Vec::len).sum::<usize>();
-        !self.channel.is_in_order()
-            || waiting.len() >= WAITING_IN_ORDER
-            || bytes() > WAITING_LARGEST * self.channel.largest
+    fn is_full(&self, waiting: usize, bytes: usize) -> bool {
+        waiting >= WAITING
+            && (!self.channel.is_in_order()
+                || waiting >= WAITING_IN_ORDER
+                || bytes > WAITING_LARGEST * self.channel.largest)
     }
 
     fn set(&self, state: State) {
@@ -154,7 +150,7 @@ impl Ports {
             ChannelEvent::Opened { channel } => self.get(channel.0)?.set(State::Open),
             ChannelEvent::Received { channel, payload, .. } => {
                 let port = self.get(channel.0)?;
-                port.came.push_unless(payload.clone(), |waiting| port.is_full(waiting));
+                port.came.push_unless(payload.clone(), |waiting, bytes| port.is_full(waiting, bytes));
             }
             ChannelEvent::Refused { channel, why } => {
                 let why = why.to_string();
@@ -213,5 +209,18 @@ mod tests {
         assert_eq!(waiting(Channel::command("jobs"), 2_000, 100), WAITING_IN_ORDER);
         assert_eq!(waiting(Channel::command("jobs").largest(100), 600, 100), WAITING);
         assert_eq!(waiting(Channel::telemetry("heat"), 600, 100), WAITING);
+    }
+
+    #[test]
+    fn long_messages_that_follow_many_short_ones_push_out_as_many_bytes() {
+        let largest = 100;
+        let port = Port::new(Channel::command("jobs").largest(largest), <Vec<u8> as Message>::SCHEMA, false);
+        let ports = Ports(vec![Some(Arc::clone(&port))]);
+        for sequence in 0..2 * 1_023 {
+            let (channel, payload) = (ChannelId(0), vec![0; if sequence < 1_023 { 1 } else { largest }]);
+            ports.notice(&ChannelEvent::Received { channel, sequence, age: None, payload }, &[]);
+        }
+        let waiting = std::iter::from_fn(|| port.came.try_pop().ok()).count();
+        assert_eq!((waiting, port.came.dropped()), (WAITING, 2 * 1_023 - WAITING as u64));
     }
 }

@@ -12,11 +12,15 @@ pub(crate) struct Queue<T> {
     inner: Mutex<Inner<T>>,
     changed: Condvar,
     capacity: usize,
+    /// What one of them weighs.
+    weigh: fn(&T) -> usize,
 }
 
 #[derive(Debug)]
 struct Inner<T> {
     items: VecDeque<T>,
+    /// Of all of them.
+    weight: usize,
     dropped: u64,
     ended: bool,
     wakers: Vec<Waker>,
@@ -27,8 +31,12 @@ const WAKERS: usize = 16;
 
 impl<T> Queue<T> {
     pub(crate) fn new(capacity: usize) -> Self {
-        let inner = Inner { items: VecDeque::new(), dropped: 0, ended: false, wakers: Vec::new() };
-        Self { inner: Mutex::new(inner), changed: Condvar::new(), capacity }
+        Self::weighed(capacity, |_| 0)
+    }
+
+    pub(crate) fn weighed(capacity: usize, weigh: fn(&T) -> usize) -> Self {
+        let inner = Inner { items: VecDeque::new(), weight: 0, dropped: 0, ended: false, wakers: Vec::new() };
+        Self { inner: Mutex::new(inner), changed: Condvar::new(), capacity, weigh }
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner<T>> {
@@ -37,16 +45,16 @@ impl<T> Queue<T> {
 
     /// A full queue loses its oldest.
     pub(crate) fn push(&self, item: T) {
-        self.push_unless(item, |items| items.len() >= self.capacity);
+        self.push_unless(item, |count, _| count >= self.capacity);
     }
 
-    /// Loses its oldest where it is full by this.
-    pub(crate) fn push_unless(&self, item: T, is_full: impl FnOnce(&VecDeque<T>) -> bool) {
+    /// Loses its oldest while it is full by this, which is told how many wait and what they weigh.
+    pub(crate) fn push_unless(&self, item: T, is_full: impl Fn(usize, usize) -> bool) {
         let mut inner = self.lock();
-        if is_full(&inner.items) {
-            inner.items.pop_front();
+        while is_full(inner.items.len(), inner.weight) && self.take(&mut inner).is_ok() {
             inner.dropped += 1;
         }
+        inner.weight += (self.weigh)(&item);
         inner.items.push_back(item);
         self.tell(inner);
     }
@@ -74,12 +82,14 @@ impl<T> Queue<T> {
     }
 
     pub(crate) fn try_pop(&self) -> Result<T, RecvError> {
-        Self::take(&mut self.lock())
+        self.take(&mut self.lock())
     }
 
-    fn take(inner: &mut Inner<T>) -> Result<T, RecvError> {
+    fn take(&self, inner: &mut Inner<T>) -> Result<T, RecvError> {
         let end = if inner.ended { RecvError::Ended } else { RecvError::Empty };
-        inner.items.pop_front().ok_or(end)
+        let item = inner.items.pop_front().ok_or(end)?;
+        inner.weight -= (self.weigh)(&item);
+        Ok(item)
     }
 
     /// Waits for one; `None`: for ever.
@@ -93,12 +103,12 @@ impl<T> Queue<T> {
                 waited.unwrap_or_else(PoisonError::into_inner).0
             }
         };
-        Self::take(&mut inner)
+        self.take(&mut inner)
     }
 
     pub(crate) fn poll(&self, context: &Context<'_>) -> Poll<Result<T, RecvError>> {
         let mut inner = self.lock();
-        let taken = Self::take(&mut inner);
+        let taken = self.take(&mut inner);
         if !matches!(taken, Err(RecvError::Empty)) {
             return Poll::Ready(taken);
         }

@@ -61,16 +61,6 @@ where
         }
     }
 
-    /// Gives a command until it is taken, 200 ms at most: a session that is busy takes it a moment later.
-    pub(crate) fn insist(&self, command: impl Fn() -> M::Command) {
-        for _ in 0..20 {
-            if self.has_ended() || self.remote.send(command()) {
-                return;
-            }
-            std::thread::park_timeout(Duration::from_millis(10));
-        }
-    }
-
     pub(crate) fn has_ended(&self) -> bool {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }

@@ -5,7 +5,9 @@ LeRobot's loop does not tell a teleoperator where the robot is: where it can be 
 """
 
 import logging
+import math
 import threading
+import time
 from dataclasses import dataclass, field
 
 from lerobot.teleoperators.config import TeleoperatorConfig
@@ -13,6 +15,10 @@ from lerobot.teleoperators.teleoperator import Teleoperator
 
 import taut
 from taut.lerobot import MOTION, at_rest, check_names, names_of, observation, tell
+
+
+#: What the loop said where the robot is counts for so long, s.
+SEEN_FOR = 0.2
 
 
 @TeleoperatorConfig.register_subclass("taut")
@@ -33,7 +39,9 @@ class TautTeleoperatorConfig(TeleoperatorConfig):
 
 
 class TautTeleoperator(Teleoperator):
-    """Its action is what the session applied last, within its limits. After a stop positions stay the same and velocities are zero."""
+    """Its action is what the session applied last, within its limits. After a stop velocities are zero, and each position is where the
+    loop says that it is; where it does not say that, it stays the same.
+    """
 
     config_class = TautTeleoperatorConfig
     name = "taut"
@@ -46,8 +54,18 @@ class TautTeleoperator(Teleoperator):
         self.names = names_of({name: float for name in config.limits})
         check_names(config.start, self.names, "--teleop.start")
         self._at = self._rest(float(config.start[name]) for name in self.names)
+        for name, at in zip(self.names, self._at):
+            least, most = config.limits[name][:2]
+            if not least <= at <= most:
+                raise ValueError(f"--teleop.start: {name} is {at}, and its limits are {least} and {most}")
         self._seen: dict[str, float] = {}
+        self._seen_at = 0.0
         self._asked = False
+
+    def _where(self) -> tuple[float, ...]:
+        """Where it is, as far as the loop says that now; else where it was told to be."""
+        said = time.monotonic() - self._seen_at < SEEN_FOR and all(name in self._seen for name in self.names)
+        return tuple(self._seen[name] for name in self.names) if said else self._at
 
     def _rest(self, at) -> tuple[float, ...]:
         return tuple(at_rest(self.names, at).values())
@@ -97,13 +115,13 @@ class TautTeleoperator(Teleoperator):
 
     def measure(self) -> taut.Joints:
         with self._lock:
-            at, seen = self._at, self._seen
+            at, seen = self._where(), self._seen
         tell(self._observations, seen or dict(zip(self.names, at)))
         return taut.Joints(at)
 
     def stop(self, cause: str) -> None:
         with self._lock:
-            self._at = self._rest(self._at)
+            self._at = self._rest(self._where())
         logging.warning("taut: stopped: %s", cause)
 
     def get_action(self) -> dict[str, float]:
@@ -119,7 +137,9 @@ class TautTeleoperator(Teleoperator):
     def send_feedback(self, feedback: dict) -> None:
         """Where the robot is, for the operator. Before the first action that is where it stays."""
         with self._lock:
-            self._seen = {name: float(value) for name, value in feedback.items() if isinstance(value, (int, float))}
+            numbers = {name: float(value) for name, value in feedback.items() if isinstance(value, (int, float))}
+            self._seen = {name: value for name, value in numbers.items() if math.isfinite(value)}
+            self._seen_at = time.monotonic()
             if not self._asked and all(name in self._seen for name in self.names):
                 self._at = self._rest(self._seen[name] for name in self.names)
 

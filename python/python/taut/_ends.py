@@ -117,7 +117,8 @@ class Robot(_End):
     ``turns=True``: angular velocity and torque of states go both ways; the operator's ``turns`` has to be the same.
     ``control`` is a :class:`Control`, by which the arm is led, or a law's name; the operator's has to be the same. Then ``apply`` comes once a period, with the law's
     reference, and ``measure`` has to say velocity and force.
-    ``brake`` is what stops the hardware when Python is held up: where to, ``"udp:HOST:PORT"`` or a file, and the bytes that are written.
+    ``brake`` is what stops the hardware when Python is held up: where to, ``"udp:HOST:PORT"`` or a file, and the bytes that are written, until
+    they are taken.
     A robot that is made on the main thread has ``SIGTERM`` and ``SIGHUP`` raise ``SystemExit`` there, unless the program handles or ignores them.
     ``record`` names a file, ``….mcap``, into which the session is recorded, as ``taut robot --record`` does.
     ``keeps_stops_in`` names the file in which an emergency stop survives the process; ``None`` is for simulations.

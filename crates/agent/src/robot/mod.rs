@@ -9,7 +9,8 @@ use std::collections::VecDeque;
 
 use taut_core::{Bitrate, Datagram, Deadline, DropCause, Duration, PathId, Rng, Time, Transmit, earliest};
 use taut_session::{
-    ChannelEvent, ChannelId, RobotConfig, RobotEvent, RobotLife, SendRefused, State, Status, StopCause,
+    ChannelEvent, ChannelId, RobotConfig, RobotEvent, RobotLife, RobotState, SendRefused, State, Status,
+    StopCause,
 };
 use taut_transport::stranger::is_remembered;
 
@@ -61,6 +62,8 @@ pub struct Robot<T, P: RobotDevice> {
     ended: bool,
     report_period: Option<Duration>,
     next_report: Time,
+    /// How the robot was when it was reported last.
+    reported: (RobotState, StopCause),
     refusals: Refusals,
     busy: u64,
     stranger: Option<Refused>,
@@ -104,6 +107,7 @@ impl<T: Conversation, P: RobotDevice> Robot<T, P> {
             ended: false,
             report_period: None,
             next_report: Time::ZERO,
+            reported: (RobotState::Disabled, StopCause::Start),
             refusals: Refusals::default(),
             busy: 0,
             stranger: None,
@@ -111,7 +115,7 @@ impl<T: Conversation, P: RobotDevice> Robot<T, P> {
         }
     }
 
-    /// Reports every so often while there is an operator; at least 1 ms. Default: not.
+    /// Reports every so often while there is an operator, at least 1 ms, and while there is none when it comes to be otherwise. Default: not.
     pub fn reports_by_time(mut self, period: Duration) -> Self {
         self.report_period = Some(period.max(Duration::from_millis(1)));
         self
@@ -483,9 +487,11 @@ impl<T: Conversation, P: RobotDevice> Robot<T, P> {
             let who = if cause == DropCause::Unauthenticated { self.stranger.take() } else { None };
             return Some(RobotNote::Refused { cause, count, busy, who });
         }
-        if self.report_period.is_some_and(|_| self.has_operator && now >= self.next_report) {
-            let period = self.report_period.unwrap_or_default();
+        let is = (self.session.state(), self.session.cause());
+        let reports = if self.has_operator { now >= self.next_report } else { is != self.reported };
+        if let Some(period) = self.report_period.filter(|_| reports) {
             self.next_report = (self.next_report + period).max(now);
+            self.reported = is;
             self.notes.push_back(RobotNote::Device(self.report));
             return Some(RobotNote::Progress(Box::new(self.status(now))));
         }

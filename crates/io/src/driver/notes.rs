@@ -24,29 +24,39 @@ impl<M: Machine> Driver<M> {
 
     pub(super) fn take_notes(&mut self, events: &mut impl FnMut(MachineId, M::Event)) {
         self.inbox.acknowledge();
-        for _ in 0..Inbox::<M::Command>::CAPACITY {
+        let mut left = Inbox::<M::Command>::CAPACITY;
+        while left > 0 {
             self.take_alarm(events);
-            match self.inbox.next() {
-                None => return,
-                Some(Note::Stop) => self.stopped = true,
-                Some(Note::Command(_, command, rings))
-                    if rings < self.alarms_told && M::alarm_voids(&command) =>
-                {
-                    self.stats.commands_void += 1;
-                }
-                Some(Note::Command(id, command, _)) => {
-                    let Some(Some(slot)) = self.slots.get_mut(id.0) else {
-                        self.stats.commands_astray += 1;
-                        continue;
-                    };
-                    self.stats.commands += 1;
-                    let was_blocked = slot.is_blocked();
-                    slot.command(self.clock.now(), command);
-                    slot.pump(&self.clock, &mut |event| events(id, event));
-                    self.settle(id.0, was_blocked);
-                }
+            let Some(note) = self.inbox.next() else { break };
+            self.take_note(note, events);
+            left -= 1;
+        }
+        for note in self.inbox.take_beside() {
+            self.take_alarm(events);
+            self.take_note(note, events);
+        }
+        if left == 0 {
+            self.inbox.wake(); // Those that came meanwhile wait for the next turn.
+        }
+    }
+
+    fn take_note(&mut self, note: Note<M::Command>, events: &mut impl FnMut(MachineId, M::Event)) {
+        match note {
+            Note::Stop => self.stopped = true,
+            Note::Command(_, command, rings) if rings < self.alarms_told && M::alarm_voids(&command) => {
+                self.stats.commands_void += 1;
+            }
+            Note::Command(id, command, _) => {
+                let Some(Some(slot)) = self.slots.get_mut(id.0) else {
+                    self.stats.commands_astray += 1;
+                    return;
+                };
+                self.stats.commands += 1;
+                let was_blocked = slot.is_blocked();
+                slot.command(self.clock.now(), command);
+                slot.pump(&self.clock, &mut |event| events(id, event));
+                self.settle(id.0, was_blocked);
             }
         }
-        self.inbox.wake(); // Those that came meanwhile wait for the next turn.
     }
 }

@@ -72,6 +72,11 @@ impl<M: Machine> Remote<M> {
         self.mailbox.send(self.id, command).is_ok()
     }
 
+    /// Gives the machine a command that may not be lost, however many wait: see [`Mailbox::insist`]. False when it has ended.
+    pub fn insist(&self, command: M::Command) -> bool {
+        self.mailbox.insist(self.id, command)
+    }
+
     /// The emergency stop: ahead of every command, however many wait. False when the machine has ended.
     pub fn stop(&self, alarm: Alarm) -> bool {
         self.mailbox.alarm(alarm)

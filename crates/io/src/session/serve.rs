@@ -52,7 +52,7 @@ impl ServeConfig {
         Self { session, ..Self::default() }
     }
 
-    /// Reports so often while there is an operator. Default: not.
+    /// Reports so often while there is an operator, and while there is none when it comes to be otherwise. Default: not.
     pub fn reports_by_time(mut self, period: Duration) -> Self {
         self.report_period = Some(period);
         self

@@ -489,6 +489,30 @@ fn an_alarm_comes_before_a_full_mailbox_whose_commands_do_not_undo_it() {
 }
 
 #[test]
+fn a_command_that_may_not_be_lost_waits_beside_a_full_mailbox_and_comes_after_it() {
+    let mut driver = driver();
+    let id =
+        driver.add(Button::default(), UdpPort::new(loopback().0, UdpPortConfig::new()).unwrap()).unwrap();
+    let mailbox = driver.mailbox();
+    while mailbox.send(id, Asked::Release).is_ok() {}
+    assert!(
+        mailbox.insist(id, Asked::Close)
+            && mailbox.insist(id, Asked::Release)
+            && mailbox.insist(id, Asked::Close)
+    );
+    let events = turn_until(&mut driver, |events| events.len() >= 1_026);
+    assert_eq!(events.len(), 1_026, "of a kind the newest is given");
+    assert_eq!(events[1_023..], [(id, Asked::Release), (id, Asked::Release), (id, Asked::Close)]);
+    // An alarm voids it like any other.
+    while mailbox.send(id, Asked::Close).is_ok() {}
+    assert!(mailbox.insist(id, Asked::Release) && mailbox.alarm(Alarm::Pressed));
+    let events = turn_until(&mut driver, |events| events.len() > 1_024);
+    assert!(events.iter().all(|(_, asked)| *asked != Asked::Release));
+    drop(driver);
+    assert!(!mailbox.insist(id, Asked::Close), "whoever asks is told that nobody hears it");
+}
+
+#[test]
 fn an_alarm_wakes_a_driver_that_sleeps_and_waits_for_a_machine_where_there_is_none() {
     let mut driver = driver();
     let mailbox = driver.mailbox();

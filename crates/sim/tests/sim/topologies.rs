@@ -1,6 +1,6 @@
 //! What is connected to what, and which way packets go.
 
-use taut_core::{Address, Bitrate, Bytes, Duration, FlowId, PathId};
+use taut_core::{Address, Bitrate, Bytes, Deadline, Duration, FlowId, Node, NodeEvent, Packet, PathId, Time};
 use taut_sim::traffic::{Cbr, Sink, Source};
 use taut_sim::{Ledger, Network, NetworkError, NodeClock};
 
@@ -147,6 +147,29 @@ fn nodes_that_answer_each_other_without_delay_are_stopped() {
     network.node("one", a, Box::new(Echo { to: Address(1), waiting: 1 }));
     network.node("other", a, Box::new(Echo { to: Address(0), waiting: 0 }));
     network.build(()).unwrap().run_until(at(1));
+}
+
+#[test]
+#[should_panic(expected = "nodes answer each other without end; `restless` is due again: pacing")]
+fn a_node_that_is_due_again_whenever_it_was_told_the_time_is_named_with_its_reason() {
+    struct Restless;
+    impl Node for Restless {
+        fn handle_input(&mut self, _: Time, _: Packet) {}
+        fn handle_timeout(&mut self, _: Time) {}
+        fn poll_transmit(&mut self, _: Time) -> Option<Packet> {
+            None
+        }
+        fn poll_event(&mut self) -> Option<NodeEvent> {
+            None
+        }
+        fn poll_timeout(&self) -> Option<Deadline> {
+            Some(Deadline::new(at(1), "pacing"))
+        }
+    }
+    let mut network = Network::new();
+    let a = network.vertex("a");
+    network.node("restless", a, Box::new(Restless));
+    network.build(()).unwrap().run_until(at(2));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The user's device as the session's.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use taut_agent::{DeviceMessage, Sample};
 use taut_core::Time;
@@ -57,9 +57,12 @@ impl taut_agent::OperatorDevice for Hand {
 
     fn lost(&mut self) {
         let Some(device) = &mut self.device else { return };
-        // It is called while a panic unwinds, too: a second one would end the process.
-        if catch_unwind(AssertUnwindSafe(|| device.lost())).is_err() {
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| device.lost())) {
             self.device = None;
+            // It is called while a panic unwinds, too: a second one would end the process.
+            if !std::thread::panicking() {
+                resume_unwind(panic);
+            }
         }
     }
 }

@@ -97,7 +97,10 @@ impl OperatorMachine {
         let transport = self.agent.transport();
         let heard = self.addresses.heard(now, from, &|path| transport.uses_path(path));
         // The robot answers from where it was called.
-        let Some(heard) = heard.filter(|heard| heard.path == PATH) else { return };
+        let Some(heard) = heard.filter(|heard| heard.path == PATH) else {
+            self.addresses.strange += 1;
+            return;
+        };
         self.agent.handle_input(now, Datagram { path: heard.path, ecn: Ecn::NotCapable, data, padding: 0 });
         self.finish(now);
     }
@@ -127,7 +130,7 @@ impl OperatorMachine {
     /// How the session goes.
     pub fn status(&self) -> Status {
         self.told.board.count(&self.agent.progress(self.now).status);
-        self.told.board.get()
+        self.addresses.counted(self.told.board.get())
     }
 
     /// Hears what happened, and does what is a host's.

@@ -120,17 +120,17 @@ impl Operator {
 
     /// Lets go of the stop that is latched at the robot. Nothing moves by it.
     pub fn reset(&self) {
-        self.running.insist(|| OperatorCommand::Reset);
+        self.running.remote.insist(OperatorCommand::Reset);
     }
 
     /// Lets the robot move. What comes of it is told by its [events](Self::events).
     pub fn resume(&self) {
-        self.running.insist(|| OperatorCommand::Resume);
+        self.running.remote.insist(OperatorCommand::Resume);
     }
 
     /// Says goodbye: the robot stops. [`join`](Self::join) waits for that.
     pub fn close(&self) {
-        self.running.insist(|| OperatorCommand::Close);
+        self.running.remote.insist(OperatorCommand::Close);
     }
 }
 

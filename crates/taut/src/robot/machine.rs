@@ -101,7 +101,10 @@ impl RobotMachine {
         let now = self.begin(now);
         let transport = self.agent.transport();
         let heard = self.addresses.heard(now, from, &|path| transport.uses_path(path));
-        let Some(heard) = heard else { return };
+        let Some(heard) = heard else {
+            self.addresses.strange += 1;
+            return;
+        };
         if heard.is_reused {
             self.agent.remove_path(now, heard.path);
         }
@@ -142,7 +145,7 @@ impl RobotMachine {
     /// How it is.
     pub fn status(&self) -> Status {
         self.told.board.count(&self.agent.status(self.now));
-        self.told.board.get()
+        self.addresses.counted(self.told.board.get())
     }
 
     /// Hears what happened, and does what is a host's.

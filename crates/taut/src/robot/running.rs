@@ -133,19 +133,18 @@ impl Robot {
     /// The emergency stop beside the robot: the devices are stopped here and now, on the thread that calls, and the stop is latched until
     /// [`release`](Self::release); then the operator resumes.
     pub fn stop(&self) {
-        self.body.press();
-        self.running.remote.stop(Alarm::Pressed);
+        self.body.press(|| _ = self.running.remote.stop(Alarm::Pressed));
     }
 
     /// Lets go of what [`stop`](Self::stop) latched. Nothing moves by that.
     pub fn release(&self) {
-        self.running.insist(|| RobotCommand::Release);
+        self.running.remote.insist(RobotCommand::Release);
     }
 
     /// Stops the devices, and says goodbye to the operator; [`join`](Self::join) waits for that.
     pub fn close(&self) {
         self.body.end();
-        self.running.insist(|| RobotCommand::Close);
+        self.running.remote.insist(RobotCommand::Close);
     }
 }
 

@@ -129,6 +129,16 @@ fn an_arm_moves_a_message_arrives_and_silence_stops_it_exactly_after_the_watchdo
 }
 
 #[test]
+fn a_datagram_from_another_address_than_the_robots_is_counted() {
+    let arm = Arm::with_lease(true);
+    let (mut world, ..) = world(&arm, "udp");
+    world.run(MS * 100);
+    assert_eq!(world.operator.status().dropped.get("other_address"), None);
+    world.operator.handle_input(world.now, at(9), b"hello");
+    assert_eq!(world.operator.status().dropped.get("other_address"), Some(&1));
+}
+
+#[test]
 fn both_emergency_stops_work_and_a_stop_is_given_out_to_be_kept() {
     let arm = Arm::with_lease(true);
     let (mut world, ..) = world(&arm, "udp");

@@ -4,7 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use taut::{OperatorEvent, RobotEvent, RobotState, StopCause, TwistLimits};
+use taut::{
+    Channel, Error, Failure, OperatorDevice, OperatorEvent, RobotDevice, RobotEvent, RobotState, SendError,
+    Sender, State, StopCause, TwistLimits,
+};
 
 use crate::world::{
     Arm, Base, Handed, Mood, PATIENCE, Still, WATCHDOG, limits, moving, operator, robot, until,
@@ -41,6 +44,50 @@ fn the_emergency_stop_at_the_robot_stops_at_once_and_holds_until_it_is_released_
         operator.resume();
         arm.applied() > applied + 10
     });
+}
+
+#[test]
+fn a_press_beside_the_robot_holds_while_its_stop_is_carried_out_whatever_the_operator_does() {
+    /// Its stop hangs on the thread that presses.
+    struct Hangs(Arc<Arm>);
+    impl RobotDevice for Hangs {
+        fn apply(&self, target: &State, lease: Duration) -> Result<(), Failure> {
+            Handed(Arc::clone(&self.0)).apply(target, lease)
+        }
+        fn measure(&self) -> Option<State> {
+            Handed(Arc::clone(&self.0)).measure()
+        }
+        fn stop(&self, cause: StopCause) {
+            if std::thread::current().name() == Some("presses") {
+                self.0.wait();
+            }
+            Handed(Arc::clone(&self.0)).stop(cause);
+        }
+    }
+    let (builder, _, identity) = robot();
+    let arm = Arm::new();
+    let robot = builder.device(limits(), Hangs(Arc::clone(&arm))).start().unwrap();
+    let operator = operator(&robot, identity).device(Still([0.1, 0.0, 0.2])).resumes_at_start();
+    let operator = operator.start().unwrap();
+    until("the arm moves", || arm.applied() > 20);
+    let moved = std::thread::scope(|threads| {
+        let press = std::thread::Builder::new().name("presses".to_owned());
+        press.spawn_scoped(threads, || robot.stop()).unwrap();
+        until("it hangs", || arm.blocked.load(Ordering::SeqCst));
+        operator.stop();
+        until("the operator's stop is there", || arm.was_stopped(StopCause::Emergency));
+        let applied = arm.applied();
+        for _ in 0..50 {
+            operator.reset();
+            std::thread::park_timeout(Duration::from_millis(10));
+            operator.resume();
+        }
+        let moved = arm.applied() - applied;
+        arm.let_go();
+        moved
+    });
+    assert_eq!(moved, 0);
+    assert!(arm.was_stopped(StopCause::LocalEmergency));
 }
 
 #[test]
@@ -169,9 +216,100 @@ fn dropping_the_operator_stops_the_device() {
 }
 
 #[test]
+fn dropping_the_operator_stops_the_device_also_while_messages_fill_its_mailbox_and_its_hand_blocks() {
+    use std::sync::atomic::AtomicU8;
+
+    /// Blocks once, when it is told to.
+    struct Slow(Arc<AtomicU8>);
+    impl OperatorDevice for Slow {
+        fn sample(&mut self) -> Option<State> {
+            Some(State::at([0.1, 0.0, 0.2]))
+        }
+        fn feel(&mut self, _: &State) {
+            if self.0.compare_exchange(1, 2, Ordering::SeqCst, Ordering::SeqCst).is_ok() {
+                std::thread::park_timeout(Duration::from_millis(600));
+            }
+        }
+        fn lost(&mut self) {}
+    }
+    let (builder, _, identity) = robot();
+    let (arm, blocks, jobs) = (Arm::new(), Arc::default(), Sender::<Vec<u8>>::new(Channel::command("jobs")));
+    let received = taut::Receiver::<Vec<u8>>::new(Channel::command("jobs"));
+    let robot = builder.device(limits(), Handed(Arc::clone(&arm))).receives(&received).start().unwrap();
+    let hand = Slow(Arc::clone(&blocks));
+    let operator = operator(&robot, identity).device(hand).sends(&jobs).resumes_at_start().start().unwrap();
+    until("the arm moves", || arm.applied() > 20 && jobs.send(&vec![0]).is_ok());
+    blocks.store(1, Ordering::SeqCst);
+    until("the hand blocks", || blocks.load(Ordering::SeqCst) == 2);
+    let full = std::iter::repeat_with(|| jobs.send(&vec![0])).find_map(Result::err);
+    assert_eq!(full, Some(SendError::Full));
+    drop(operator);
+    told(robot.events(), |event| *event == RobotEvent::Disconnected);
+}
+
+#[test]
+fn a_hand_whose_lost_panics_ends_the_session_and_says_so() {
+    struct Fails;
+    impl OperatorDevice for Fails {
+        fn sample(&mut self) -> Option<State> {
+            Some(State::at([0.1, 0.0, 0.2]))
+        }
+        fn feel(&mut self, _: &State) {}
+        fn lost(&mut self) {
+            panic!("a bug of the hand's");
+        }
+    }
+    let (builder, _, identity) = robot();
+    let arm = Arm::new();
+    let robot = builder.device(limits(), Handed(Arc::clone(&arm))).start().unwrap();
+    let operator = operator(&robot, identity).device(Fails).resumes_at_start().start().unwrap();
+    until("the arm moves", || arm.applied() > 20);
+    drop(robot);
+    until("it ends", || operator.has_ended());
+    assert!(matches!(operator.join(), Err(Error::Panicked(why)) if why.contains("the hand's")));
+}
+
+#[test]
+fn a_robot_without_an_operator_says_how_it_is() {
+    let folder = std::env::temp_dir().join(format!("taut-status-{}", std::process::id()));
+    let is = |robot: &taut::Robot, state, cause| {
+        until("it says how it is", || {
+            let status = robot.status();
+            (status.state, status.cause, status.connected) == (state, cause, false)
+        });
+    };
+    // It holds what was pressed, in its next life too.
+    let start = || {
+        let (builder, _, identity) = robot();
+        let arm = Arm::new();
+        let builder = builder.keeps_stops_in(folder.join("robot.state"));
+        (builder.device(limits(), Handed(Arc::clone(&arm))).start().unwrap(), arm, identity)
+    };
+    let (robot, ..) = start();
+    is(&robot, RobotState::Disabled, StopCause::Start);
+    robot.stop();
+    is(&robot, RobotState::Fault, StopCause::LocalEmergency);
+    told(robot.events(), |event| matches!(event, RobotEvent::Stopped { .. }));
+    drop(robot);
+    let (robot, arm, identity) = start();
+    is(&robot, RobotState::Fault, StopCause::LocalEmergency);
+    robot.release();
+    is(&robot, RobotState::Disabled, StopCause::LocalEmergency);
+    let operator = operator(&robot, identity).device(Still([0.1, 0.0, 0.2])).start().unwrap();
+    until("the arm moves", || {
+        operator.resume();
+        arm.applied() > 20
+    });
+    drop(operator);
+    until("the operator has gone", || !robot.status().connected);
+    until("it is disabled", || robot.status().state == RobotState::Disabled);
+    drop(robot);
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
 fn a_hand_that_reads_nothing_new_panics_or_blocks_stops_the_robot() {
     use std::sync::atomic::AtomicU64;
-    use taut::{OperatorDevice, State};
 
     struct Fails(Arc<AtomicU64>, fn());
     impl OperatorDevice for Fails {
@@ -243,8 +381,6 @@ fn one_stop_that_panics_or_hangs_does_not_keep_other_devices_from_being_stopped(
 
 #[test]
 fn a_robot_stops_within_the_watchdogs_time_when_its_operator_is_silent() {
-    use taut::{OperatorDevice, State};
-
     struct Once(u32);
     impl OperatorDevice for Once {
         fn sample(&mut self) -> Option<State> {
@@ -291,7 +427,7 @@ fn a_waker_that_panics_ends_the_session_and_stops_the_device() {
 #[test]
 fn whatever_the_hand_asks_the_device_is_told_no_more_than_its_limits_allow() {
     use std::sync::Mutex;
-    use taut::{OperatorDevice, State, robot_device};
+    use taut::robot_device;
 
     struct Wild(u32);
     impl OperatorDevice for Wild {

@@ -84,7 +84,7 @@ impl Arm {
         self.state.lock().unwrap().position
     }
 
-    fn wait(&self) {
+    pub(crate) fn wait(&self) {
         self.blocked.store(true, Ordering::SeqCst);
         let free = self.let_go.0.lock().unwrap();
         drop(self.let_go.1.wait_while(free, |free| !*free).unwrap());

@@ -161,7 +161,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
-use taut_core::{Bytes, Deadline, DropCause, Event, PathId, Time, earliest};
+use taut_core::{Bytes, Deadline, DropCause, Duration, Event, PathId, Time, earliest};
 
 use self::attempts::Attempts;
 use self::carrier::{Carrier, NUMBER};
@@ -185,6 +185,8 @@ use crate::stranger::Stranger;
 pub const MAX_PATHS: usize = 8;
 /// QUIC streams each way.
 const LANES: u16 = 8;
+/// What is due at one instant over and over waits for so long.
+const PACED_AGAIN: Duration = Duration::from_micros(1);
 /// Bytes of datagrams that QUIC may keep; one sample is in it, or several urgent messages.
 const DATAGRAM_BUFFER: usize = 1 << 16;
 /// Around an unreliable message: flags, connection ID, packet number and tag of the packet, type and length of the
@@ -233,6 +235,8 @@ pub struct Conversation<L: Library> {
     observed: Observed<<L::Connection as library::Connection>::Frames>,
     turned_away: TurnedAway,
     key_lines: Arc<KeyLines>,
+    /// When it was told the time last, and whether that was not for the first time then.
+    told: (Time, bool),
     deadline: Option<Deadline>,
 }
 
@@ -339,6 +343,7 @@ impl<L: Library> Conversation<L> {
             observed: Observed::new(),
             turned_away: TurnedAway::default(),
             key_lines,
+            told: (Time::MAX, false),
             deadline: None,
         };
         quic.find_deadline(Time::ZERO);
@@ -422,7 +427,10 @@ impl<L: Library> Conversation<L> {
         let paths = self.paths.next_time(client).filter(|_| open).map(|at| Deadline::new(at, "paths"));
         let first = earliest(earliest(paced, starts), paths);
         self.deadline = self.connections.iter_mut().fold(first, |first, connection| {
-            earliest(first, connection.quic.due().map(|at| Deadline::new(at, "quic")))
+            // At a round trip of microseconds what is paced is due at once, however often it was told the time.
+            let is_stuck = |at| self.told.1 && at <= self.told.0;
+            let due = connection.quic.due().map(|at| if is_stuck(at) { now + PACED_AGAIN } else { at });
+            earliest(first, due.map(|at| Deadline::new(at, "quic")))
         });
     }
 

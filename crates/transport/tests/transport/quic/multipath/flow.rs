@@ -44,6 +44,23 @@ fn by_default_the_first_path_carries_everything_and_the_other_stands_by() {
 }
 
 #[test]
+fn over_paths_of_a_microsecond_an_end_that_paces_is_called_when_some_time_has_passed() {
+    for config in [fail_over(), duplicate()] {
+        let mut net = Net::new(config, 1);
+        net.ways.iter_mut().for_each(|way| way.delay = Duration::from_micros(1));
+        net.run_until(at_ms(1_000));
+        for _ in 0..100 {
+            for _ in 0..4 {
+                let data = vec![0; 1_100];
+                net.send(CLIENT, Message { data, created: net.now, ..Message::default() });
+            }
+            net.run_until(net.now + ms(1));
+        }
+        assert!(!net.received(SERVER).is_empty());
+    }
+}
+
+#[test]
 fn a_path_that_falls_silent_is_left_after_its_idle_timeout_and_opened_again_when_it_is_back() {
     let mut net = open(fail_over(), 1);
     net.ways[0].cut = Some((at_ms(5_000), at_ms(9_000)));

@@ -89,7 +89,10 @@ impl Net {
 
     pub(crate) fn run_until(&mut self, end: Time) {
         (0..2).for_each(|end| self.drain(end));
+        let mut turns_at_now = 0;
         while let Some(next) = self.next_time().filter(|next| *next <= end) {
+            turns_at_now = if next > self.now { 0 } else { turns_at_now + 1 };
+            assert!(turns_at_now < 1_000, "at {} the ends are called without end", self.now);
             self.now = next.max(self.now);
             while let Some(entry) = self.arrivals.first_entry().filter(|entry| entry.key().0 <= self.now) {
                 let (to, path, data) = entry.remove();
