@@ -205,8 +205,9 @@ impl<D: RobotDevice> CoupledArm<D> {
         if self.turn.as_ref().is_some_and(|turn| !turn.is_measured()) {
             return None;
         }
-        let point = self.point.lead(self.now)?;
-        let turn = self.turn.as_mut().and_then(|turn| turn.lead(self.now)).transpose();
+        let is_locked = self.played.is_some_and(|told| told.state.locked);
+        let point = self.point.lead(self.now, is_locked)?;
+        let turn = self.turn.as_mut().and_then(|turn| turn.lead(self.now, is_locked)).transpose();
         let (RobotOutput { reference, message, .. }, turn) = match (point, turn) {
             (Ok(point), Ok(turn)) => (point, turn),
             (Err(why), _) | (_, Err(why)) => {

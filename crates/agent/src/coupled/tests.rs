@@ -233,6 +233,32 @@ fn limits_that_refuse_leave_the_reference_where_it_is() {
 }
 
 #[test]
+fn a_locked_hand_holds_the_reference_of_a_passive_law_where_it_is() {
+    for law in passive() {
+        let mut arm = within(law, MotionLimits::new().velocity(0.5));
+        arm.measure();
+        arm.enable().unwrap();
+        assert!(arm.apply(&set_point(0.05, 0.0, 1.0)));
+        told(&mut arm, 5);
+        let follow = |arm: &mut CoupledArm<Obedient>, locked| {
+            let point = set_point(0.05, 0.0, 1.0);
+            assert!(arm.apply(&SetPoint { state: State { locked, ..point.state }, ..point }));
+            told(arm, 1);
+            (place(arm), arm.device.state.unwrap().velocity[0])
+        };
+        let (held, speed) = follow(&mut arm, true);
+        assert!(held < 0.04 && speed.abs() < 1e-9, "{law:?}: {held} m, {speed} m/s");
+        for _ in 0..300 {
+            assert_eq!(follow(&mut arm, true), (held, 0.0), "{law:?}");
+        }
+        let (mut last, _) = follow(&mut arm, false);
+        assert!((last - held).abs() <= 0.000_51, "{law:?}: it begins with a step of {} m", last - held);
+        (0..1_000).for_each(|_| last = follow(&mut arm, false).0);
+        assert!(last > held + 0.005, "{law:?}: it goes on, {last} m");
+    }
+}
+
+#[test]
 fn what_is_no_number_is_refused_and_counted_and_moves_nothing() {
     for law in passive() {
         let mut arm = within(law, MotionLimits::new());
