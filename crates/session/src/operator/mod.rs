@@ -194,8 +194,13 @@ impl<T: Transport> Operator<T> {
     /// # Errors
     /// See [`StateError`]; each refusal is counted.
     pub fn send_state(&mut self, now: Time, state: State) -> Result<u64, StateError> {
+        let was_let_go = self.let_go;
         let enabling = self.enables(state.enabling);
-        let state = self.as_sent(State { created: state.created.min(now), enabling, ..state });
+        let mut state = self.as_sent(State { created: state.created.min(now), enabling, ..state });
+        // That the enabling input is let go waits for no turn, where the codec has such states.
+        if self.let_go && !was_let_go && self.config.codec == Codec::Native {
+            state.priority = Priority::Emergency;
+        }
         let item = self.sending.item(state);
         if let Err(error) = self.admit(now, &item) {
             self.counters.stream(stream_of(state.priority)).dropped.add(error.cause());
