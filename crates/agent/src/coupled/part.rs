@@ -134,7 +134,11 @@ impl<P: Part> Led<P> {
     }
 
     /// One period passes, in which the reference of a passive law stays where it is if the hand is locked. `None`: nothing is measured; an error: why the arm is to stop.
-    pub(super) fn lead(&mut self, now: Time, is_locked: bool) -> Option<Result<RobotOutput<P>, DeviceFailure>> {
+    pub(super) fn lead(
+        &mut self,
+        now: Time,
+        is_locked: bool,
+    ) -> Option<Result<RobotOutput<P>, DeviceFailure>> {
         let measured = self.measured?;
         if !self.end.is_near(&measured.arm.position) {
             return Some(Err(DeviceFailure::TurnedApart));
