@@ -305,13 +305,7 @@ impl<T: Transport> Operator<T> {
     /// the button down is answered as well.
     pub fn emergency_stop(&mut self, now: Time) {
         self.latched = true;
-        match &mut self.command {
-            Some(pending) if pending.kind == Kind::EmergencyStop => {
-                pending.hurry(now);
-                self.repeat_command(now);
-            }
-            _ => self.begin_command(now, Kind::EmergencyStop, 0),
-        }
+        self.begin_command(now, Kind::EmergencyStop, 0);
         self.sending.channels.flush_motion(DropCause::Stopped);
         self.sending.flush(DropCause::Stopped);
         self.settle(now);
@@ -379,9 +373,15 @@ impl<T: Transport> Operator<T> {
         old
     }
 
+    /// Asked for again before it is answered, it is the same one, of which one more copy goes.
     fn begin_command(&mut self, now: Time, kind: Kind, epoch: u32) {
-        self.command = Some(Pending::new(now, kind, self.next_command, epoch));
-        self.next_command += 1;
+        match &mut self.command {
+            Some(pending) if pending.is(kind, epoch) => pending.hurry(now),
+            _ => {
+                self.command = Some(Pending::new(now, kind, self.next_command, epoch));
+                self.next_command += 1;
+            }
+        }
         self.repeat_command(now);
     }
 
