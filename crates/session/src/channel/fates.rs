@@ -7,6 +7,7 @@ use super::declare::Agreed;
 use super::outgoing::Gone;
 use super::pack::Taken;
 use super::repeat::{Fragment, Sent};
+use super::sampler::Gate;
 use super::{ChannelEvent, ChannelId, Channels, End, TRANSPORT_FULL, incoming};
 
 impl Channels {
@@ -56,6 +57,8 @@ impl Channels {
         for Fragment { channel, sequence, range } in &frame.fragments {
             if let Some(End::Sends(out)) = self.ends.get_mut(*channel) {
                 self.tallies[*channel].repeated += u64::from(out.lost(now, *sequence, range, &mut self.gone));
+                // The receiver may hold another message than the one that went last.
+                self.gates[*channel].iter_mut().for_each(Gate::restart);
             }
             self.tell(*channel);
         }
@@ -113,6 +116,10 @@ impl Channels {
             self.events.push_back(match gone {
                 Gone::Dropped(sequence, cause) => {
                     tally.dropped.add(cause);
+                    // One that takes its place has a fate of its own.
+                    if cause != DropCause::Superseded {
+                        self.gates[at].iter_mut().for_each(Gate::restart);
+                    }
                     ChannelEvent::Dropped { channel, sequence, cause }
                 }
                 Gone::Arrived(sequence) => {
