@@ -151,9 +151,11 @@ impl<D> CoupledHand<D> {
 }
 
 impl<D: RobotDevice> CoupledArm<D> {
-    /// It is led by this servo, within these limits; what it measured counts for the watchdog's time.
+    /// It is led by this servo, within these limits, which know of the device's [stiffness](RobotDevice::stiffness); what it measured counts for the watchdog's time.
     pub fn new(device: D, law: Law, servo: Servo, limits: MotionLimits, watchdog: Duration) -> Self {
         let period = device.period();
+        // The force of its controller is how far its reference is ahead of it.
+        let limits = device.stiffness().map_or(limits, |stiffness| limits.stiffness(stiffness));
         Self {
             device,
             point: Led::new(RobotEnd::new(law, servo, period), &limits, watchdog),

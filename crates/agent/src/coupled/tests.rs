@@ -17,6 +17,7 @@ pub(super) struct Obedient {
     /// It stays so, whatever it is told.
     pub(super) stuck: Option<State>,
     broken: bool,
+    stiffness: Option<f32>,
 }
 
 impl RobotDevice for Obedient {
@@ -58,7 +59,7 @@ impl RobotDevice for Obedient {
         true
     }
     fn stiffness(&self) -> Option<f32> {
-        None
+        self.stiffness
     }
     fn limit_force(&mut self, _: f32) -> bool {
         true
@@ -212,6 +213,23 @@ fn the_reference_of_a_passive_law_keeps_the_workspace_and_the_speed_and_unwinds_
         assert!(back > 0.0 && (settled - 0.04).abs() < 0.005, "{law:?}: {back}, then {settled} m");
         let [limited, refused] = counted(&mut arm);
         assert!(limited > 500 && refused == 0, "{law:?}: {limited}");
+    }
+}
+
+#[test]
+fn the_reference_of_a_passive_law_is_no_further_from_a_stuck_arm_than_its_force_reaches() {
+    for law in passive() {
+        let stuck = Some(State::at(Time::ZERO));
+        let device = Obedient { stuck, stiffness: Some(3_000.0), ..Obedient::default() };
+        let mut arm = CoupledArm::new(device, law, SERVO, MotionLimits::new().force(6.0), MS * 100);
+        arm.measure();
+        arm.enable().unwrap();
+        for step in 0u8..250 {
+            assert!(arm.apply(&set_point(0.001 * f32::from(step), 1.0, f64::from(step))));
+            arm.measure();
+            assert!(place(&arm) <= 0.002 + 1e-6, "{law:?}: {} m", place(&arm));
+        }
+        assert!(place(&arm) > 0.0019, "{law:?}: {} m", place(&arm));
     }
 }
 
