@@ -151,9 +151,11 @@ impl<D> CoupledHand<D> {
 }
 
 impl<D: RobotDevice> CoupledArm<D> {
-    /// It is led by this servo, within these limits; what it measured counts for the watchdog's time.
+    /// It is led by this servo, within these limits, which know of the device's [stiffness](RobotDevice::stiffness); what it measured counts for the watchdog's time.
     pub fn new(device: D, law: Law, servo: Servo, limits: MotionLimits, watchdog: Duration) -> Self {
         let period = device.period();
+        // The force of its controller is how far its reference is ahead of it.
+        let limits = device.stiffness().map_or(limits, |stiffness| limits.stiffness(stiffness));
         Self {
             device,
             point: Led::new(RobotEnd::new(law, servo, period), &limits, watchdog),
@@ -205,8 +207,9 @@ impl<D: RobotDevice> CoupledArm<D> {
         if self.turn.as_ref().is_some_and(|turn| !turn.is_measured()) {
             return None;
         }
-        let point = self.point.lead(self.now)?;
-        let turn = self.turn.as_mut().and_then(|turn| turn.lead(self.now)).transpose();
+        let is_locked = self.played.is_some_and(|told| told.state.locked);
+        let point = self.point.lead(self.now, is_locked)?;
+        let turn = self.turn.as_mut().and_then(|turn| turn.lead(self.now, is_locked)).transpose();
         let (RobotOutput { reference, message, .. }, turn) = match (point, turn) {
             (Ok(point), Ok(turn)) => (point, turn),
             (Err(why), _) | (_, Err(why)) => {

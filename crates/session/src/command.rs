@@ -39,6 +39,11 @@ impl Pending {
         Self { kind, number, created: now, epoch, copies: 0, next: now, sent: [Time::MAX; Self::REMEMBERED] }
     }
 
+    /// Is it this command, of the same stop?
+    pub(crate) fn is(&self, kind: Kind, epoch: u32) -> bool {
+        (self.kind, self.epoch) == (kind, epoch)
+    }
+
     /// How many copies were sent.
     pub(crate) fn copies(&self) -> u32 {
         self.copies
@@ -72,7 +77,7 @@ impl Pending {
         })
     }
 
-    /// The next copy goes at once: there is a new connection.
+    /// The next copy goes at once: there is a new connection, or it was asked for once more.
     pub(crate) fn hurry(&mut self, now: Time) {
         self.next = now;
     }

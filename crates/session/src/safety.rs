@@ -146,11 +146,12 @@ impl Safety {
         }
     }
 
-    /// The operator is gone. A latched emergency stop stays, and so does the memory of one that nobody resumed from.
+    /// The operator is gone. A latched emergency stop stays, and so does the memory of one that nobody resumed from, and of a hand that turned away.
     pub(crate) fn leave(&mut self, cause: StopCause) {
         self.last = None;
         if self.state != RobotState::Fault {
-            if !self.cause.is_emergency() {
+            // The next operator resumes by itself after no stop that asks for a person.
+            if !self.cause.is_emergency() && self.cause != StopCause::TurnedApart {
                 self.cause = cause;
             }
             self.enter(RobotState::Disabled);

@@ -73,6 +73,9 @@ pub struct Status {
     pub reordered: u64,
     /// Dropped or refused at this end, by cause.
     pub dropped: BTreeMap<&'static str, u64>,
+    /// What a robot measured and did not send back, by cause.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub feedback_dropped: BTreeMap<&'static str, u64>,
     /// By stream: emergency, high, and twice normal.
     pub streams: [StreamSummary; STREAMS],
     /// Echoes of nothing that was sent; none became a round trip.

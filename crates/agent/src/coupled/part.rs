@@ -133,8 +133,12 @@ impl<P: Part> Led<P> {
         P::message(state).iter().for_each(|message| self.end.receive(message, age));
     }
 
-    /// One period passes. `None`: nothing is measured; an error: why the arm is to stop.
-    pub(super) fn lead(&mut self, now: Time) -> Option<Result<RobotOutput<P>, DeviceFailure>> {
+    /// One period passes, in which the reference of a passive law stays where it is if the hand is locked. `None`: nothing is measured; an error: why the arm is to stop.
+    pub(super) fn lead(
+        &mut self,
+        now: Time,
+        is_locked: bool,
+    ) -> Option<Result<RobotOutput<P>, DeviceFailure>> {
         let measured = self.measured?;
         if !self.end.is_near(&measured.arm.position) {
             return Some(Err(DeviceFailure::TurnedApart));
@@ -143,7 +147,7 @@ impl<P: Part> Led<P> {
         guard.measure(now, &told(&measured.arm));
         let mut allowed = None;
         let output = end.step_within(&measured, |asked| {
-            allowed = bound(guard, now, asked);
+            allowed = if is_locked { None } else { bound(guard, now, asked) };
             allowed
         });
         let Some(output) = output else {
@@ -153,8 +157,8 @@ impl<P: Part> Led<P> {
         self.lasts = is_counted.then(|| lasts(output.reserve, &output.port()));
         if !end.leads() {
             guard.enable(now);
-        } else if allowed.is_some_and(|allowed| allowed != output.reference) {
-            // Energy held it back as well: the set point is where it came to.
+        } else if is_locked || allowed.is_some_and(|allowed| allowed != output.reference) {
+            // It was held where it is, or held back by energy as well: the set point is where it came to.
             guard.measure(now, &told(&output.reference));
             guard.enable(now);
         }

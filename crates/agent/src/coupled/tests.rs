@@ -17,6 +17,7 @@ pub(super) struct Obedient {
     /// It stays so, whatever it is told.
     pub(super) stuck: Option<State>,
     broken: bool,
+    stiffness: Option<f32>,
 }
 
 impl RobotDevice for Obedient {
@@ -58,7 +59,7 @@ impl RobotDevice for Obedient {
         true
     }
     fn stiffness(&self) -> Option<f32> {
-        None
+        self.stiffness
     }
     fn limit_force(&mut self, _: f32) -> bool {
         true
@@ -216,6 +217,23 @@ fn the_reference_of_a_passive_law_keeps_the_workspace_and_the_speed_and_unwinds_
 }
 
 #[test]
+fn the_reference_of_a_passive_law_is_no_further_from_a_stuck_arm_than_its_force_reaches() {
+    for law in passive() {
+        let stuck = Some(State::at(Time::ZERO));
+        let device = Obedient { stuck, stiffness: Some(3_000.0), ..Obedient::default() };
+        let mut arm = CoupledArm::new(device, law, SERVO, MotionLimits::new().force(6.0), MS * 100);
+        arm.measure();
+        arm.enable().unwrap();
+        for step in 0u8..250 {
+            assert!(arm.apply(&set_point(0.001 * f32::from(step), 1.0, f64::from(step))));
+            arm.measure();
+            assert!(place(&arm) <= 0.002 + 1e-6, "{law:?}: {} m", place(&arm));
+        }
+        assert!(place(&arm) > 0.0019, "{law:?}: {} m", place(&arm));
+    }
+}
+
+#[test]
 fn limits_that_refuse_leave_the_reference_where_it_is() {
     for law in passive() {
         let mut arm =
@@ -229,6 +247,32 @@ fn limits_that_refuse_leave_the_reference_where_it_is() {
             assert!(place(&arm) <= 0.05);
         }
         assert!(place(&arm) > 0.03 && counted(&mut arm)[0] > 0, "{law:?}: {}", place(&arm));
+    }
+}
+
+#[test]
+fn a_locked_hand_holds_the_reference_of_a_passive_law_where_it_is() {
+    for law in passive() {
+        let mut arm = within(law, MotionLimits::new().velocity(0.5));
+        arm.measure();
+        arm.enable().unwrap();
+        assert!(arm.apply(&set_point(0.05, 0.0, 1.0)));
+        told(&mut arm, 5);
+        let follow = |arm: &mut CoupledArm<Obedient>, locked| {
+            let point = set_point(0.05, 0.0, 1.0);
+            assert!(arm.apply(&SetPoint { state: State { locked, ..point.state }, ..point }));
+            told(arm, 1);
+            (place(arm), arm.device.state.unwrap().velocity[0])
+        };
+        let (held, speed) = follow(&mut arm, true);
+        assert!(held < 0.04 && speed.abs() < 1e-9, "{law:?}: {held} m, {speed} m/s");
+        for _ in 0..300 {
+            assert_eq!(follow(&mut arm, true), (held, 0.0), "{law:?}");
+        }
+        let (mut last, _) = follow(&mut arm, false);
+        assert!((last - held).abs() <= 0.000_51, "{law:?}: it begins with a step of {} m", last - held);
+        (0..1_000).for_each(|_| last = follow(&mut arm, false).0);
+        assert!(last > held + 0.005, "{law:?}: it goes on, {last} m");
     }
 }
 

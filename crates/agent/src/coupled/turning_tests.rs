@@ -75,6 +75,23 @@ fn limits_that_refuse_leave_the_turned_reference_where_it_is() {
 }
 
 #[test]
+fn a_locked_hand_holds_the_turned_reference_of_a_passive_law_where_it_is() {
+    for law in passive() {
+        let mut arm = turning(law, MotionLimits::new().angular_velocity(0.5));
+        assert!(apply(&mut arm, turned(0.2, 0.0, 1.0)));
+        told(&mut arm, 5);
+        let follow = |arm: &mut CoupledArm<Obedient>| {
+            assert!(apply(arm, State { locked: true, ..turned(0.2, 0.0, 1.0) }));
+            told(arm, 1);
+            angle(arm)
+        };
+        let held = follow(&mut arm);
+        (0..300).for_each(|_| assert!((follow(&mut arm) - held).abs() < 1e-9, "{law:?}"));
+        assert!(held < 0.1, "{law:?}: {held} rad");
+    }
+}
+
+#[test]
 fn states_that_do_not_say_how_the_hand_turns_stop_an_arm_whose_turns_are_led_by_energy() {
     for law in passive() {
         let mut arm = turning(law, MotionLimits::new());

@@ -1,9 +1,12 @@
 //! When the robot moves without being asked, and when it does not.
 
-use taut_agent::{Alarm, OperatorCommand, OperatorNote, OperatorSettings, RETRY, ResumePolicy, RobotCommand};
+use taut_agent::{
+    Alarm, DeviceFailure, OperatorCommand, OperatorNote, OperatorSettings, RETRY, ResumePolicy, RobotCommand,
+    Trouble,
+};
 use taut_session::{OperatorEvent, ResumeError, StopCause};
 
-use crate::world::{MS, World};
+use crate::world::{Line, MS, World};
 
 fn resumed(world: &World) -> usize {
     world.count(|note| matches!(note, OperatorNote::Event(OperatorEvent::Resumed)))
@@ -114,4 +117,29 @@ fn a_robot_that_nobody_moves_any_more_stays_where_it_is() {
     );
     assert_eq!(world.count(|note| matches!(note, OperatorNote::Done)), 1);
     assert_eq!(world.count(|note| matches!(note, OperatorNote::Ended(_))), 1);
+}
+
+#[test]
+fn after_a_turn_too_far_only_a_person_resumes_also_over_another_transport() {
+    for here in [true, false] {
+        let mut world = World::moving(ResumePolicy::Always);
+        world.arm.with(|arm| arm.fails = Some(DeviceFailure::TurnedApart));
+        world.run(5);
+        assert_eq!(world.arm.with(|arm| arm.stops.clone()), [StopCause::TurnedApart]);
+        if here {
+            world.operator.transport_mut().end(Trouble::NoAnswer);
+        } else {
+            world.robot.transport_mut().end(Trouble::NoAnswer);
+            world.settle();
+            world.robot.reconnect(world.now, Line::new());
+        }
+        world.run(3_000);
+        let connected =
+            world.count(|note| matches!(note, OperatorNote::Event(OperatorEvent::Connected { .. })));
+        assert!(connected > 1, "ended here: {here}: {:?}", world.told);
+        assert!(world.arm.with(|arm| !arm.enabled) && resumed(&world) == 1, "ended here: {here}");
+        world.operator.handle_command(world.now, OperatorCommand::Resume);
+        world.run(100);
+        assert!(world.arm.with(|arm| arm.enabled), "ended here: {here}");
+    }
 }

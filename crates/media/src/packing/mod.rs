@@ -50,6 +50,9 @@ pub enum Scheme {
 /// Why a scheme cannot work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SchemeError {
+    /// Not a byte of media in a packet.
+    #[error("a fragment has a byte or more")]
+    Fragment,
     /// Not a byte of media in a chunk.
     #[error("the media rate gives no byte in a chunk's time")]
     Chunk,
@@ -63,6 +66,7 @@ impl Scheme {
     /// See [`SchemeError`].
     pub fn check(&self) -> Result<(), SchemeError> {
         match *self {
+            Self::FixedFragment { fragment: Bytes::ZERO } => Err(SchemeError::Fragment),
             Self::NetworkAware { trend, .. } if !trend.is_valid() => Err(SchemeError::Trend),
             Self::VisualHaptic { media_rate, chunk, .. } if media_rate * chunk == Bytes::ZERO => {
                 Err(SchemeError::Chunk)
@@ -335,6 +339,12 @@ mod tests {
             now = packer.poll_timeout(&waiting).expect("more waits").at + late;
         }
         bytes
+    }
+
+    #[test]
+    fn a_fragment_of_nothing_is_refused() {
+        let fixed = |bytes| Scheme::FixedFragment { fragment: Bytes::new(bytes) }.check();
+        assert_eq!((fixed(0), fixed(1)), (Err(SchemeError::Fragment), Ok(())));
     }
 
     #[test]

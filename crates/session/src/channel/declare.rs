@@ -216,7 +216,8 @@ impl Channel {
         self
     }
 
-    /// When messages are given on at the end that receives them; that end's counts. Default [`Playout::AtOnce`]. Motion is never held.
+    /// When messages are given on at the end that receives them; that end's counts. Default [`Playout::AtOnce`]. Motion is never held, nor what
+    /// is [reliable](Delivery::Reliable).
     pub fn playout(mut self, playout: Playout) -> Self {
         self.playout = playout;
         self
@@ -377,7 +378,7 @@ pub(super) fn agree(own: &Channel, sends: bool, theirs: &[Declaration]) -> Resul
         _ if matches!(own.repair, Repair::Auto | Repair::None) => Repair::Repeat,
         _ => own.repair,
     };
-    let playout = if own.kind == ChannelKind::Motion { Playout::AtOnce } else { own.playout };
+    let playout = own.playout;
     let own = own.declaration();
     let is_same = |other: &Declaration| other.name == own.name && other.direction == own.direction;
     let peer = theirs.iter().position(is_same).ok_or(ChannelRefusal::NotDeclared)?;
@@ -397,6 +398,7 @@ pub(super) fn agree(own: &Channel, sends: bool, theirs: &[Declaration]) -> Resul
         return Err(ChannelRefusal::OtherDelivery);
     }
     let delivery = if sends { own.delivery } else { other.delivery };
+    let is_held = own.kind != ChannelKind::Motion && delivery != Delivery::Reliable;
     // 0 is without a limit.
     let stricter = |a: u32, b: u32| if a == 0 || b == 0 { a.max(b) } else { a.min(b) };
     // What has to arrive in any case is never too late.
@@ -410,6 +412,6 @@ pub(super) fn agree(own: &Channel, sends: bool, theirs: &[Declaration]) -> Resul
         largest: own.largest.min(other.largest) as usize,
         repair,
         refers_back: own.schema == picture::SCHEMA,
-        playout,
+        playout: if is_held { playout } else { Playout::AtOnce },
     })
 }

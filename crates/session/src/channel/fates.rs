@@ -7,6 +7,7 @@ use super::declare::Agreed;
 use super::outgoing::Gone;
 use super::pack::Taken;
 use super::repeat::{Fragment, Sent};
+use super::sampler::Gate;
 use super::{ChannelEvent, ChannelId, Channels, End, TRANSPORT_FULL, incoming};
 
 impl Channels {
@@ -37,8 +38,8 @@ impl Channels {
         if dropped.tells {
             self.received.tell_again(now);
         }
-        // A sample that a newer one took the place of says nothing of whether there is room.
-        if cause != DropCause::Superseded {
+        // A sample that a newer one took the place of says nothing of whether there is room; but going again at once, it takes its own place.
+        if cause != DropCause::Superseded || dropped.repeated {
             self.retry = now + TRANSPORT_FULL;
         }
         self.lose(now, &dropped);
@@ -56,6 +57,8 @@ impl Channels {
         for Fragment { channel, sequence, range } in &frame.fragments {
             if let Some(End::Sends(out)) = self.ends.get_mut(*channel) {
                 self.tallies[*channel].repeated += u64::from(out.lost(now, *sequence, range, &mut self.gone));
+                // The receiver may hold another message than the one that went last.
+                self.gates[*channel].iter_mut().for_each(Gate::restart);
             }
             self.tell(*channel);
         }
@@ -113,6 +116,10 @@ impl Channels {
             self.events.push_back(match gone {
                 Gone::Dropped(sequence, cause) => {
                     tally.dropped.add(cause);
+                    // One that takes its place has a fate of its own.
+                    if cause != DropCause::Superseded {
+                        self.gates[at].iter_mut().for_each(Gate::restart);
+                    }
                     ChannelEvent::Dropped { channel, sequence, cause }
                 }
                 Gone::Arrived(sequence) => {
@@ -121,5 +128,35 @@ impl Channels {
                 }
             });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use taut_core::Bytes;
+    use taut_wire::session::{ChannelKind, Delivery, Direction, Encoding, Role};
+
+    use super::super::{Channel, Outlook, Packing, Schema};
+    use super::*;
+
+    /// Nothing of it may leave: each frame takes the place of the one that waits.
+    #[test]
+    fn a_sample_that_goes_again_takes_the_place_of_itself_once_at_a_time() {
+        let schema = Schema::new("bytes", Encoding::Raw);
+        let force = Channel::new("force", Direction::ToOperator, ChannelKind::Feedback, schema);
+        let list = [force.delivery(Delivery::Deadline)];
+        let mut channels = Channels::new(Role::Robot, &list, &Packing::default(), Bytes::new(28));
+        channels.open(&channels.declarations(), None);
+        let (now, way) = (Time::ZERO + Duration::from_secs(1), Duration::from_millis(10));
+        let outlook = Outlook { rate: None, way, timeout: way * 3 };
+        assert!(channels.send(now, ChannelId(0), now, &[1; 100], false).is_ok());
+        let goes = |channels: &mut Channels, now| {
+            let ready = channels.poll(now, 1, true, outlook, &mut Vec::new())?;
+            channels.sent(now, &ready, (0, 100));
+            channels.dropped(now, ready.number, DropCause::Superseded)
+        };
+        let frames = (0..100).map_while(|_| goes(&mut channels, now)).count();
+        assert_eq!(frames, 1);
+        assert!(goes(&mut channels, now + TRANSPORT_FULL).is_some(), "it is tried again");
     }
 }

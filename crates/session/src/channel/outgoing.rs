@@ -161,8 +161,7 @@ impl Outgoing {
         if self.is_full(&agreed, payload.len()) {
             self.drop_where(|message| message.is_late(now), DropCause::TooLate, gone);
         }
-        let is_full = self.is_full(&agreed, payload.len());
-        if is_full && agreed.delivery == Delivery::Reliable {
+        if agreed.delivery == Delivery::Reliable && self.is_full(&agreed, payload.len()) {
             return Err(SendRefused::Full);
         }
         if !urgent && self.bucket.as_mut().is_some_and(|bucket| !bucket.take(now)) {
@@ -181,8 +180,12 @@ impl Outgoing {
                 };
                 self.drop_where(is_over, DropCause::Superseded, gone);
             }
-            Delivery::Deadline | Delivery::Once if is_full => self.drop_oldest(gone),
-            Delivery::Deadline | Delivery::Once | Delivery::Reliable => {}
+            Delivery::Deadline | Delivery::Once => {
+                while self.is_full(&agreed, payload.len()) {
+                    self.drop_oldest(gone);
+                }
+            }
+            Delivery::Reliable => {}
         }
         let sequence = self.next_sequence;
         self.next_sequence += 1;
@@ -490,5 +493,33 @@ impl Message {
         let Some(expires) = self.expires.filter(|_| waits) else { return true };
         let unsent = self.payload.len().saturating_sub(self.next);
         now + pace(unsent + self.lost.bytes()) + way < expires
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Playout;
+    use super::*;
+
+    #[test]
+    fn the_bytes_that_wait_are_bounded_and_every_message_that_makes_way_is_told() {
+        let agreed = Agreed {
+            peer: 0,
+            delivery: Delivery::Once,
+            deadline: None,
+            rate_mhz: 0,
+            largest: 64_000,
+            repair: Repair::Repeat,
+            refers_back: false,
+            playout: Playout::AtOnce,
+        };
+        let (mut out, mut gone) = (Outgoing::new(), Vec::new());
+        out.open(Some(agreed), &mut gone);
+        for number in 0..500 {
+            let payload = vec![0; if number < 250 { 1_000 } else { 64_000 }];
+            assert!(out.send(Time::ZERO, Time::ZERO, &payload, (false, 1), &mut gone).is_ok());
+            assert!(out.bytes <= 4 * 64_000, "{} B wait", out.bytes);
+        }
+        assert_eq!((gone.len() + out.messages.len(), out.messages.len()), (500, 4));
     }
 }

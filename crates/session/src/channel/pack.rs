@@ -11,7 +11,7 @@ use super::outgoing::Rest;
 /// How messages of channels share frames: what an end does with all that it sends. *Live* messages, of motion and feedback, are what a
 /// [`Scheme`] calls samples; those of all other channels are its media, audio before video by their priorities.
 ///
-/// Where no live message was made for 100 ms everything goes as by [`Scheme::Separate`], but by [`Scheme::VisualHaptic`], which has a rate
+/// Where no live message was made for 100 ms, and where nothing else found room beside them for so long, everything goes as by [`Scheme::Separate`], but by [`Scheme::VisualHaptic`], which has a rate
 /// of its own. What goes along with a live message is held back by the session's congestion control, and is then not in the frame.
 ///
 /// ```
@@ -68,6 +68,8 @@ pub(super) struct Packs {
     constant: Option<usize>,
     /// When something live was made last, or was waited for at first.
     ticked: Option<Time>,
+    /// Since when something waits that is not live, and nothing of that went.
+    starves: Option<Time>,
     /// What the frame that was given out last is.
     given: Option<(Order, u64)>,
 }
@@ -88,13 +90,14 @@ impl Packs {
             together: packing.scheme.samples(),
             constant: packing.datagram.map(frame),
             ticked: None,
+            starves: None,
             given: None,
         }
     }
 
     /// There is another session: nobody waits for anything yet.
     pub(super) fn restart(&mut self) {
-        (self.ticked, self.given) = (None, None);
+        (self.ticked, self.starves, self.given) = (None, None, None);
     }
 
     /// Something live was made, and is worth sending or not.
@@ -125,6 +128,7 @@ impl Packs {
     pub(super) fn goes_along(&self, now: Time) -> bool {
         self.packer.as_ref().is_some_and(Packer::waits_for_sample)
             && self.ticked.is_some_and(|ticked| now < ticked + IDLE)
+            && !self.is_starved(now)
     }
 
     /// What goes next, if anything does.
@@ -133,10 +137,18 @@ impl Packs {
         let Some(packer) = &mut self.packer else { return Some(Next::One) };
         self.ticked.get_or_insert(now);
         packer.time_out(now);
+        self.starves = waiting.media.map(|_| self.starves.unwrap_or(now));
         if let Some(order) = packer.next(waiting) {
             return Some(Next::Some(order));
         }
-        self.idle_until().is_some_and(|until| now >= until).then_some(Next::One)
+        let is_idle = self.idle_until().is_some_and(|until| now >= until);
+        (is_idle || self.is_starved(now)).then_some(Next::One)
+    }
+
+    /// Has what waits found no room beside what is live for so long?
+    fn is_starved(&self, now: Time) -> bool {
+        let waits_for_ticks = self.packer.as_ref().is_some_and(|packer| !packer.has_own_rate());
+        waits_for_ticks && self.starves.is_some_and(|since| now >= since + IDLE)
     }
 
     /// Until then what waits may go along with something live.
@@ -156,6 +168,7 @@ impl Packs {
 
     /// A frame was given out, with so many bytes that are not live.
     pub(super) fn gave(&mut self, next: Next, media: u64) {
+        self.starves.take_if(|_| media > 0);
         self.given = match next {
             Next::Some(order) => Some((order, media)),
             Next::One => None,

@@ -8,7 +8,7 @@ use super::incoming::{Outcome, Whole};
 ///
 /// Held messages are given on in their order and with the spacing with which they were made: one that took the shortest way lately is held for
 /// all of the delay, others for what their way left of it. One that comes later than that is dropped as too late, as is one that is past its
-/// deadline by then. Motion is never held.
+/// deadline by then. Motion is never held, nor is what arrives in any case ([`Delivery::Reliable`](crate::Delivery)).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Playout {
     /// As they come.

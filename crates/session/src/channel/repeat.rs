@@ -32,7 +32,7 @@ pub(crate) struct Sent {
     /// What it carried.
     pub(super) fragments: Vec<Fragment>,
     /// Of that, something goes again when it is lost.
-    repeated: bool,
+    pub(super) repeated: bool,
     /// It tells what arrived.
     pub(super) tells: bool,
     /// Its fate is not known.

@@ -8,7 +8,7 @@ use super::flight::{Claim, Least};
 /// The reference window, and what it is judged by.
 ///
 /// It grows by a segment a round trip, more slowly near where it was last cut, faster long after; it shrinks with the queue's delay, from half
-/// the target on as if packets were marked in proportion, and by three tenths for a loss. States and what can wait share it, states first.
+/// the target on as if packets were marked in proportion, and by three tenths for a lost frame of channels. States and what can wait share it, states first.
 #[derive(Debug)]
 pub(crate) struct Scream {
     target: f64,

@@ -194,8 +194,13 @@ impl<T: Transport> Operator<T> {
     /// # Errors
     /// See [`StateError`]; each refusal is counted.
     pub fn send_state(&mut self, now: Time, state: State) -> Result<u64, StateError> {
+        let was_let_go = self.let_go;
         let enabling = self.enables(state.enabling);
-        let state = self.as_sent(State { created: state.created.min(now), enabling, ..state });
+        let mut state = self.as_sent(State { created: state.created.min(now), enabling, ..state });
+        // That the enabling input is let go waits for no turn, where the codec has such states.
+        if self.let_go && !was_let_go && self.config.codec == Codec::Native {
+            state.priority = Priority::Emergency;
+        }
         let item = self.sending.item(state);
         if let Err(error) = self.admit(now, &item) {
             self.counters.stream(stream_of(state.priority)).dropped.add(error.cause());
@@ -300,13 +305,7 @@ impl<T: Transport> Operator<T> {
     /// the button down is answered as well.
     pub fn emergency_stop(&mut self, now: Time) {
         self.latched = true;
-        match &mut self.command {
-            Some(pending) if pending.kind == Kind::EmergencyStop => {
-                pending.hurry(now);
-                self.repeat_command(now);
-            }
-            _ => self.begin_command(now, Kind::EmergencyStop, 0),
-        }
+        self.begin_command(now, Kind::EmergencyStop, 0);
         self.sending.channels.flush_motion(DropCause::Stopped);
         self.sending.flush(DropCause::Stopped);
         self.settle(now);
@@ -374,9 +373,15 @@ impl<T: Transport> Operator<T> {
         old
     }
 
+    /// Asked for again before it is answered, it is the same one, of which one more copy goes.
     fn begin_command(&mut self, now: Time, kind: Kind, epoch: u32) {
-        self.command = Some(Pending::new(now, kind, self.next_command, epoch));
-        self.next_command += 1;
+        match &mut self.command {
+            Some(pending) if pending.is(kind, epoch) => pending.hurry(now),
+            _ => {
+                self.command = Some(Pending::new(now, kind, self.next_command, epoch));
+                self.next_command += 1;
+            }
+        }
         self.repeat_command(now);
     }
 

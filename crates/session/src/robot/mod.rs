@@ -425,6 +425,7 @@ impl<T: Transport> Robot<T> {
             unmatched_echoes: self.sync.unmatched(),
             clock_steps: self.sync.steps(),
             emergency: self.safety.state() == RobotState::Fault,
+            feedback_dropped: self.feedback_drops.by_name(),
             channels: self.sending.channels.summaries(),
             ..account.robot(self.missed + self.window.missing())
         }
@@ -623,6 +624,9 @@ impl<T: Transport> Robot<T> {
                 self.sending.data_dropped_by_transport(now, number, cause)
             }
             Heard::Dropped { tag, cause } => {
+                if let Some(stream) = self.sending.dropped_by_transport(tag) {
+                    self.counters.stream(stream).sent -= 1;
+                }
                 self.feedback_drops.add(cause);
                 self.events.push_back(RobotEvent::FeedbackDropped { sequence: tag, cause });
             }

@@ -256,3 +256,31 @@ fn a_resume_at_the_first_moment_waits_for_the_clocks_and_for_nothing_else() {
     }
     assert!(asked_again > 0, "the clocks were always compared before");
 }
+
+#[test]
+fn a_reset_and_a_resume_that_are_pressed_again_before_they_are_answered_are_done_once() {
+    let mut world = world(udp, delays(MS * 20));
+    world.run_until(at_ms(1_000));
+    world.robot.measure(world.local(ROBOT), [0.0; 3]);
+    world.emergency_stop();
+    world.run_until(at_ms(1_200));
+    assert!(world.reset());
+    world.run_until(at_ms(1_210));
+    assert!(world.reset());
+    world.run_until(at_ms(1_400));
+    assert!(world.resume());
+    world.run_until(at_ms(1_410));
+    assert!(world.resume());
+    world.run_until(at_ms(1_460));
+    let told = |is: fn(&OperatorEvent) -> bool| {
+        world.observer.operator.iter().filter(|(_, event)| is(event)).count()
+    };
+    let done = [
+        told(|event| *event == OperatorEvent::WasReset),
+        told(|event| *event == OperatorEvent::Resumed),
+        told(|event| {
+            matches!(event, OperatorEvent::ResetRefused { .. } | OperatorEvent::ResumeRefused { .. })
+        }),
+    ];
+    assert_eq!((done, world.robot.state()), ([1, 1, 0], RobotState::Enabled));
+}

@@ -4,7 +4,7 @@ use taut_core::{DropCause, Duration, Probability, Seed, Transport};
 use taut_link::{Chain, Delay, Distribution, Duplicate, Jitter, JitterConfig, Loss, Schedule};
 use taut_session::{
     Codec, LimitPolicy, MotionLimits, Operator, OperatorConfig, OperatorEvent, Order, Processing,
-    RobotConfig, RobotEvent, State, Verdict,
+    RobotConfig, RobotEvent, State, StateError, Verdict,
 };
 use taut_wire::session::StopCause;
 
@@ -378,4 +378,16 @@ fn the_status_is_a_line_and_json() {
     // 85 bytes in 113, every so often a comparison of clocks.
     assert!((0.68..0.755).contains(&status.efficiency), "{}", status.efficiency);
     assert!((860_000.0..980_000.0).contains(&status.throughput_bps), "{}", status.throughput_bps);
+}
+
+#[test]
+fn feedback_that_is_not_sent_is_counted_by_its_cause() {
+    let mut world = world(udp, delays(MS));
+    world.start();
+    let now = world.local(ROBOT);
+    let broken = State { force: [f32::NAN, 0.0, 0.0], ..State::at(now) };
+    assert_eq!(world.robot.send_feedback(now, broken), Err(StateError::NotFinite));
+    let counted = world.robot.status(now).feedback_dropped;
+    assert_eq!(counted.get(DropCause::NotFinite.name()), Some(&1), "{counted:?}");
+    assert!(world.operator.status(now).feedback_dropped.is_empty());
 }

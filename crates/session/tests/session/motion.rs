@@ -1,11 +1,12 @@
 //! Motion of any schema over channels: only what a guard lets through, fresh, in order, after a resume.
 #![allow(clippy::unwrap_used)]
 
-use taut_core::{DropCause, PathId, Time};
+use taut_core::{DropCause, PathId, Probability, Seed, Time};
+use taut_link::{Chain, Delay, Loss};
 use taut_session::motion::{JointLimits, Joints, JointsLimits, Motion, Schema, Twist, TwistLimits};
 use taut_session::{
-    Channel, ChannelError, ChannelEvent, ChannelId, LimitPolicy, OperatorConfig, OperatorEvent, RobotConfig,
-    RobotEvent, RobotState, SendRefused, StopCause,
+    Channel, ChannelError, ChannelEvent, ChannelId, DeadbandConfig, LimitPolicy, OperatorConfig,
+    OperatorEvent, RobotConfig, RobotEvent, RobotState, Sampling, SendRefused, StopCause,
 };
 use taut_transport::udp::Udp;
 use taut_wire::session::{DataHeader, Part, Piece};
@@ -325,4 +326,35 @@ fn motion_that_would_wait_for_other_motion_is_not_taken() {
     let operator = OperatorConfig::new().channel(arm()).unwrap();
     let declared = operator.channel(base().delivery(taut_session::Delivery::Reliable));
     assert!(matches!(declared, Err(ChannelError::NoGuard(_))));
+}
+
+/// The receiver holds what came before that one.
+#[test]
+fn after_a_loss_the_next_message_goes_however_like_the_lost_one_it_is() {
+    let sampling = Sampling::deadband(DeadbandConfig::new().keep_alive(MS * 200));
+    let base = base().sampler(sampling);
+    let operator = OperatorConfig::new().channel(base.clone()).unwrap();
+    let robot = RobotConfig::new().watchdog(MS * 500).motion(base, TwistLimits::new()).unwrap();
+    let mut world = World::new(udp, operator, robot, delays(MS * 5), Log::default());
+    world.run_until(at_ms(500));
+    assert!(world.resume());
+    let drives = |world: &mut World<Udp, Log>, ms: u64, speed: f32| {
+        for _ in 0..ms {
+            let _ = send(world, ChannelId(0), &drive(speed));
+            let end = world.now + MS;
+            world.run_until(end);
+        }
+    };
+    drives(&mut world, 300, 0.3);
+    let released = world.now;
+    let loss = Loss::bernoulli("100%".parse::<Probability>().unwrap(), Seed::new(1).stream("loss"));
+    world.links[OPERATOR] = Chain::new(vec![loss.into()]);
+    drives(&mut world, 1, 0.0);
+    world.links[OPERATOR] = Delay::new(MS * 5).into();
+    drives(&mut world, 400, 0.0);
+    let withheld = world.operator.status(world.now).channels[0].withheld;
+    let stood = moves(&world).into_iter().find(|(at, _, motion)| *at >= released && *motion == drive(0.0));
+    let after = stood.expect("it stands").0 - released;
+    assert!(after < MS * 100 && withheld > 600, "{after}, {withheld} withheld");
+    assert_eq!(world.robot.state(), RobotState::Enabled);
 }

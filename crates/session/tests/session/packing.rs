@@ -443,3 +443,32 @@ fn visual_haptic_goes_on_when_the_device_is_silent() {
     let span = chunks.last().unwrap().at - chunks[0].at;
     assert!((MS * 20..=MS * 50).contains(&span), "2 kB at 464 kbit/s: {span}");
 }
+
+/// 80 B each millisecond in packets of 137: the header of a part of a command does not fit beside.
+#[test]
+fn what_finds_no_room_beside_what_is_live_goes_alone_after_a_while() {
+    let channel = |name: &str, kind| {
+        Channel::new(name, Direction::ToOperator, kind, Schema::new("bytes", Encoding::Raw))
+    };
+    let list = [channel("force", ChannelKind::Feedback), channel("order", ChannelKind::Command)];
+    let operator = list.iter().cloned().try_fold(OperatorConfig::new(), OperatorConfig::channel).unwrap();
+    let robot = RobotConfig::new().packing(fixed_fragment()).window(false);
+    let robot = list.iter().cloned().try_fold(robot, RobotConfig::channel).unwrap();
+    let mut world = World::new(udp, operator, robot, delays(MS), Wire::default());
+    world.run_until(at_ms(500));
+    for ms in 0..400 {
+        let now = world.local(ROBOT);
+        world.robot.send(now, ChannelId(0), now, &[ms as u8; 80]).unwrap();
+        if ms == 100 {
+            world.robot.send(now, ChannelId(1), now, &[1; 20]).unwrap();
+        }
+        world.drain();
+        let end = world.now + MS;
+        world.run_until(end);
+    }
+    let arrived = world.observer.received.iter().find(|(_, channel, _)| *channel == ChannelId(1));
+    let after = arrived.expect("it goes").0 - at_ms(600);
+    assert!(after < MS * 200, "{after}");
+    let live = world.observer.received.iter().filter(|(_, channel, _)| *channel == ChannelId(0)).count();
+    assert!(live >= 398, "{live}");
+}

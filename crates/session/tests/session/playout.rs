@@ -23,11 +23,12 @@ fn uneven() -> [Chain; 2] {
 
 /// When each message that the robot made every 10 ms was given on at the operator and how old it was said to be, and what was counted there.
 fn heard(playout: Playout, deadline: Duration) -> (Vec<(u64, Time, Duration)>, ChannelSummary) {
-    let sound = |playout| -> Channel {
-        channel("sound", Direction::ToOperator, ChannelKind::Audio).deadline(deadline).playout(playout)
-    };
-    let operator = OperatorConfig::new().channel(sound(playout)).unwrap();
-    let robot = RobotConfig::new().channel(sound(Playout::AtOnce)).unwrap();
+    heard_of(channel("sound", Direction::ToOperator, ChannelKind::Audio).deadline(deadline), playout)
+}
+
+fn heard_of(sound: Channel, playout: Playout) -> (Vec<(u64, Time, Duration)>, ChannelSummary) {
+    let operator = OperatorConfig::new().channel(sound.clone().playout(playout)).unwrap();
+    let robot = RobotConfig::new().channel(sound).unwrap();
     let mut world = World::new(udp, operator, robot, uneven(), Log::default());
     // Long enough for the clocks to be known well.
     world.run_until(at_ms(3_000));
@@ -94,4 +95,12 @@ fn what_is_held_past_its_deadline_is_not_given_on() {
     let (heard, summary) = heard(Playout::Fixed(MS * 40), MS * 50);
     assert!(heard.iter().all(|(.., age)| *age < MS * 50), "{summary:?}");
     assert!(summary.played_late > 400, "{summary:?}");
+}
+
+#[test]
+fn what_arrives_in_any_case_is_given_on_as_it_comes_in_its_order() {
+    let log = channel("log", Direction::ToOperator, ChannelKind::Bulk);
+    let (all, counted) = heard_of(log, Playout::Fixed(MS * 5));
+    assert_eq!((all.len() as u64, counted.delivered, counted.played_late), (MESSAGES, MESSAGES, 0));
+    assert!(all.windows(2).all(|pair| pair[0].0 < pair[1].0));
 }

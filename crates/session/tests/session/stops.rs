@@ -226,6 +226,25 @@ fn a_robot_that_demands_an_enabling_input_moves_only_while_it_is_held() {
 }
 
 #[test]
+fn letting_go_in_a_state_waits_for_no_turn_of_a_lower_rate() {
+    let robot = RobotConfig::new().hold_to_run(true).watchdog(MS * 2_000);
+    let mut world = World::new(udp, OperatorConfig::new().rate(10), robot, delays(MS * 5), Log::default());
+    world.start();
+    for (resumed, after) in [1_000, 1_030, 1_085].into_iter().enumerate() {
+        let let_go = at_ms(1_000 * resumed as u64 + after);
+        world.run_until(let_go);
+        assert_eq!(world.robot.state(), RobotState::Enabled);
+        world.enabling = false;
+        world.run_until(let_go + MS * 300);
+        let (at, why) = stops(&world)[resumed];
+        assert!(at <= let_go + MS * 7 && why == StopCause::Released, "{at} {why:?}, let go at {let_go}");
+        world.enabling = true;
+        assert!(world.resume());
+    }
+    assert_eq!(world.operator.status(world.now).streams[0].sent, 3, "once each time");
+}
+
+#[test]
 fn a_locked_device_moves_nothing_and_does_not_stop_the_robot() {
     let mut world = world(udp, delays(MS));
     world.start();

@@ -156,8 +156,8 @@ impl StateGuard {
                 state.velocity = reached.velocity.map(single);
                 shorten(&mut state.velocity, self.limits.wire.velocity);
             }
-            self.stay_in_box(&mut state);
         }
+        self.stay_in_box(&mut state);
         self.limit_turning(&mut state, turned);
         let is_within = state == *asked && turned.limited.is_none();
         if self.limits.policy == LimitPolicy::Refuse && !asked.locked && !is_within {

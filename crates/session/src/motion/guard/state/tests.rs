@@ -44,6 +44,18 @@ fn clamping_keeps_directions() {
 }
 
 #[test]
+fn on_a_face_of_the_box_no_velocity_leads_out_of_it() {
+    for limits in [limits(), limits().velocity(1.0)] {
+        let mut guard = guard(limits, [0.2, 0.0, 0.0]);
+        let asked = State { velocity: [0.5, 0.1, 0.0], ..to([0.2, 0.0, 0.0]) };
+        let told = guard.bound(at(10), &asked).unwrap();
+        assert_eq!((told.position, told.velocity), (asked.position, [0.0, 0.1, 0.0]));
+        let refusing = self::guard(limits.policy(LimitPolicy::Refuse), [0.2, 0.0, 0.0]);
+        assert_eq!(refusing.check(at(10), &asked), Err(Verdict::OutOfLimits));
+    }
+}
+
+#[test]
 fn a_jump_moves_the_set_point_no_faster_than_the_limit_by_the_robots_own_clock() {
     let mut guard = guard(MotionLimits::new().velocity(0.05), [0.0; 3]);
     let told = guard.bound(at(10), &to([0.5, 0.0, 0.0])).unwrap();
