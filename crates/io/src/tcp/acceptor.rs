@@ -241,13 +241,14 @@ impl Acceptor {
 
     /// This one is who it says, and trusted.
     fn serve(&mut self, now: Time, guest: Guest) {
-        let Guest { sealed: guest, peer, .. } = guest;
-        let Some(operator) = guest.peer().filter(|_| !guest.comes_late()) else { return self.refuse(peer) };
+        let Guest { sealed: mut guest, peer, .. } = guest;
+        if !guest.serve(now) {
+            return self.refuse(peer);
+        }
         if let Some(mut old) = self.served.take() {
             old.close(now);
             self.events.extend(std::iter::from_fn(|| old.poll_event()));
         }
-        self.reception.serve(now, operator);
         self.served = Some(guest);
         self.events.push_back(Event::Connected);
     }

@@ -15,6 +15,7 @@ use super::noise::{Attempt, Keys, Local, Opened, Peer, Purpose, Sealing};
 use crate::entropy::Entropy;
 use crate::identity::{Fingerprint, Identity, Trust};
 use crate::message_queue::MessageQueue;
+use crate::service::Service;
 use crate::stranger::ShownKey;
 
 /// The first byte of a sealed message; handshake messages begin with 1 and 2, as in datagrams.
@@ -92,8 +93,16 @@ pub struct SealedStats {
 }
 
 enum Role {
-    Initiator { peer: Peer, attempt: Option<Box<Attempt>> },
-    Responder { trusted: Vec<Peer>, reception: Reception },
+    Initiator {
+        peer: Peer,
+        attempt: Option<Box<Attempt>>,
+    },
+    /// `serves`: this connection's operator has the robot.
+    Responder {
+        trusted: Vec<Peer>,
+        reception: Reception,
+        serves: bool,
+    },
 }
 
 /// What all the connections to one robot know of each other: who has the robot, and which initiations came before. It
@@ -113,12 +122,6 @@ impl Reception {
     /// Nobody has the robot, and nobody came.
     pub fn new() -> Self {
         Self::default()
-    }
-
-    /// From now on this operator has the robot: others are told that it is busy, and so is another of the same identity
-    /// for as long as this one speaks ([`SecurityConfig::returns_after`]).
-    pub fn serve(&self, now: Time, operator: Fingerprint) {
-        self.known().serving = Some((operator, now));
     }
 
     /// Nobody has it any more.
@@ -141,21 +144,28 @@ impl Reception {
         now: Time,
         operator: Fingerprint,
         timestamp: u64,
-        silence: Duration,
+        config: &SecurityConfig,
     ) -> Result<Verdict, DropCause> {
         let mut known = self.known();
         if known.newest.get(&operator).is_some_and(|newest| timestamp <= *newest) {
             return Err(DropCause::Replayed);
         }
         known.newest.insert(operator, timestamp);
-        Ok(if known.is_busy(now, operator, silence) { Verdict::Busy } else { Verdict::Begun })
+        Ok(if known.is_busy(now, operator, config) { Verdict::Busy } else { Verdict::Begun })
     }
 }
 
 impl Known {
-    fn is_busy(&self, now: Time, operator: Fingerprint, silence: Duration) -> bool {
-        self.serving
-            .is_some_and(|(serving, heard)| serving != operator || now.saturating_since(heard) < silence)
+    fn is_busy(&self, now: Time, operator: Fingerprint, config: &SecurityConfig) -> bool {
+        self.serving.is_some_and(|(serving, heard)| {
+            let until = match config.service {
+                _ if serving == operator => config.returns_after(),
+                Service::Session => config.silence,
+                // One that has nothing to carry says nothing.
+                Service::Proxy => Duration::MAX,
+            };
+            now.saturating_since(heard) < until
+        })
     }
 }
 
@@ -197,7 +207,7 @@ impl<T: Transport> Sealed<T> {
         inner: T,
     ) -> Self {
         let trusted = trust.iter().map(|peer| Peer::new(peer, config.service)).collect();
-        let role = Role::Responder { trusted, reception: Reception::new() };
+        let role = Role::Responder { trusted, reception: Reception::new(), serves: false };
         Self::new(
             config,
             Local::new(identity, Purpose(Sealing::Stream, config.service), entropy),
@@ -258,11 +268,20 @@ impl<T: Transport> Sealed<T> {
         self.peer.filter(|_| self.is_open())
     }
 
-    /// At the robot: does somebody else have it by now? Two may have been answered before one of them was done.
-    pub fn comes_late(&self) -> bool {
-        let Role::Responder { reception, .. } = &self.role else { return false };
-        let silence = self.config.returns_after();
-        self.peer.is_some_and(|peer| reception.known().is_busy(self.now, peer, silence))
+    /// At the robot: from now on this operator has it, unless somebody else has by now: two may have been answered before one
+    /// of them was done. Others are told that it is busy for as long as this connection speaks
+    /// ([`SecurityConfig::silence`], and of the same identity [`SecurityConfig::returns_after`]).
+    pub fn serve(&mut self, now: Time) -> bool {
+        let peer = self.peer();
+        let (Role::Responder { reception, serves, .. }, Some(peer)) = (&mut self.role, peer) else {
+            return false;
+        };
+        let mut known = reception.known();
+        *serves = !known.is_busy(now, peer, &self.config);
+        if *serves {
+            known.serving = Some((peer, now));
+        }
+        *serves
     }
 
     /// Do messages flow?
@@ -342,15 +361,15 @@ impl<T: Transport> Sealed<T> {
     }
 
     fn answer(&mut self, sender: Index, noise: &[u8]) -> Result<(), DropCause> {
-        let Role::Responder { trusted, reception } = &self.role else { return Err(DropCause::Malformed) };
+        let Role::Responder { trusted, reception, .. } = &self.role else { return Err(DropCause::Malformed) };
         let request = self.local.read(sender, noise)?;
         let peer = trusted.iter().find(|peer| peer.x25519 == request.peer).cloned();
         let Some(peer) = peer else {
             self.stranger = Some(ShownKey::X25519(request.peer));
             return Err(DropCause::Unauthenticated);
         };
-        let (silence, timestamp) = (self.config.returns_after(), request.offer.timestamp);
-        let verdict = reception.admit(self.now, peer.fingerprint, timestamp, silence)?;
+        let timestamp = request.offer.timestamp;
+        let verdict = reception.admit(self.now, peer.fingerprint, timestamp, &self.config)?;
         let mut response = Vec::new();
         let keys = self.local.respond(self.now, request, &peer, verdict, &mut response);
         self.send_own(response);
@@ -415,7 +434,8 @@ impl<T: Transport> Sealed<T> {
         debug_assert_eq!(opened.0, Opened::Inner, "the counter has no such bit");
         let first = self.phase == Phase::Waiting;
         self.opened_up();
-        if let (Role::Responder { reception, .. }, Some(peer), false) = (&self.role, self.peer, first) {
+        // Not by what a newcomer says, who would be its own earlier life that still speaks.
+        if let (Role::Responder { reception, serves: true, .. }, Some(peer)) = (&self.role, self.peer) {
             reception.heard(self.now, peer);
         }
         // The proof; an empty message that somebody sent comes later.
