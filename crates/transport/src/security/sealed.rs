@@ -430,7 +430,7 @@ impl<T: Transport> Sealed<T> {
 
     fn open(&mut self, low: u16, sealed: &[u8], path: PathId, stream: StreamId) -> Result<(), DropCause> {
         let keys = self.keys.as_mut().ok_or(DropCause::Unauthenticated)?;
-        let opened = keys.open(keys.expand(low), sealed, &mut self.opened)?;
+        let opened = keys.open_next(low, sealed, &mut self.opened)?;
         debug_assert_eq!(opened.0, Opened::Inner, "the counter has no such bit");
         let first = self.phase == Phase::Waiting;
         self.opened_up();
