@@ -246,7 +246,7 @@ impl Acceptor {
             return self.refuse(peer);
         }
         if let Some(mut old) = self.served.take() {
-            old.close(now);
+            old.abandon();
             self.events.extend(std::iter::from_fn(|| old.poll_event()));
         }
         self.served = Some(guest);
@@ -283,8 +283,13 @@ impl Transport for Acceptor {
         let event = self.served.as_mut()?.poll_event();
         if event == Some(Event::Closed) && self.listener.is_some() {
             self.bytes = self.stream_bytes();
-            self.served = None;
             self.reception.leave();
+            // What has not left is told before the end is.
+            let mut served = self.served.take()?;
+            served.abandon();
+            self.events.extend(std::iter::from_fn(|| served.poll_event()));
+            self.events.extend(event);
+            return self.events.pop_front();
         }
         event
     }

@@ -26,6 +26,8 @@ const HEADER: usize = 3;
 const LONGEST: Bytes = Bytes::new(65_535 - TAG as u64);
 /// How much may wait for the handshake, as [`MessageQueue`] counts.
 const WAITING: Bytes = Bytes::new(262_144);
+/// The tag of the handshake's messages, of which nobody else knows.
+const OWN: u64 = u64::MAX;
 
 /// A transport over a byte stream, TCP, whose every message is sealed.
 ///
@@ -301,13 +303,17 @@ impl<T: Transport> Sealed<T> {
                         self.fail(cause);
                     }
                 }
-                // Of the handshake's own messages nobody else knows.
                 Some(Event::Dropped { .. }) if self.phase == Phase::Waiting => self.end(),
+                Some(Event::Dropped { tag: OWN, .. }) => {}
                 Some(event) => self.events.push_back(event),
             }
         }
-        // Whoever still speaks is not listened to.
-        while self.inner.poll_event().is_some() {}
+        // Whoever still speaks is not listened to; what does not arrive is told.
+        while let Some(event) = self.inner.poll_event() {
+            if matches!(event, Event::Dropped { tag, .. } if tag != OWN) {
+                self.events.push_back(event);
+            }
+        }
     }
 
     /// The transport inside is connected.
@@ -327,7 +333,7 @@ impl<T: Transport> Sealed<T> {
             data,
             created: self.now,
             reliability: Reliability::Reliable,
-            tag: u64::MAX,
+            tag: OWN,
             ..Message::default()
         };
         if self.inner.send(self.now, message).is_err() {
@@ -552,7 +558,7 @@ impl<T: Transport> Transport for Sealed<T> {
         self.end();
     }
 
-    passes_on!(self, self.inner => round_trip send_rate delivered waiting add_path remove_path set_origin uses_path);
+    passes_on!(self, self.inner => abandon round_trip send_rate delivered waiting add_path remove_path set_origin uses_path);
 }
 
 impl<T> fmt::Debug for Sealed<T> {
