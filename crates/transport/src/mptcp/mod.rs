@@ -585,6 +585,7 @@ impl Transport for Mptcp {
         self.closing = true;
         self.schedule(now);
         self.finish(now);
+        self.settle(now);
     }
 
     /// Another path; false when it is known, or there are [`MAX_SUBFLOWS`].

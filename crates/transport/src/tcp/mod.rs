@@ -478,9 +478,12 @@ impl Transport for Tcp {
     }
 
     /// Ends the connection: FIN follows what was offered. The peer does the same, and both report [`Event::Closed`]
-    /// when all of it arrived.
+    /// when all of it arrived. A server that nobody came to is closed at once.
     fn close(&mut self, _: Time) {
         self.sender.closing = true;
+        if self.state == State::Listen {
+            self.abort(false);
+        }
     }
 
     fn round_trip(&self) -> Option<Duration> {
