@@ -403,7 +403,7 @@ impl Mptcp {
         let view = |subflow: &Subflow| {
             let tcp = &subflow.tcp;
             let rtt = tcp.smoothed_rtt().unwrap_or(Duration::from_secs(1));
-            let (cwnd, in_flight) = (tcp.congestion_window().get(), tcp.bytes_in_flight().get());
+            let (cwnd, in_flight) = (tcp.congestion_window().get(), tcp.window_taken().get());
             View {
                 room: cwnd.saturating_sub(in_flight + tcp.unsent_bytes().get()),
                 cwnd,

@@ -181,6 +181,11 @@ impl Tcp {
         Bytes::new(self.sender.max - self.sender.una)
     }
 
+    /// What these take of the congestion window: more where that counts segments.
+    pub(crate) fn window_taken(&self) -> Bytes {
+        Bytes::new(self.sender.flight.weigh(self.sender.una, self.sender.max))
+    }
+
     /// Bytes of messages, prefixes included, that the peer has acknowledged in order.
     pub fn acknowledged_bytes(&self) -> Bytes {
         Bytes::new(self.sender.source.acknowledged())

@@ -10,7 +10,7 @@ use taut_core::{
     Rng, Seed, Time, Transport,
 };
 use taut_transport::mptcp::{Mptcp, MptcpConfig, Scheduler};
-use taut_transport::tcp::{Tcp, TcpConfig};
+use taut_transport::tcp::{Counting, Tcp, TcpConfig};
 
 use crate::net::{MS, at_ms};
 
@@ -434,6 +434,20 @@ fn lengths(events: &[Event]) -> Vec<usize> {
         _ => None,
     });
     received.collect()
+}
+
+/// Each of the small ones takes a whole segment of the window.
+#[test]
+fn where_windows_count_segments_the_next_path_takes_what_finds_no_room_in_the_first() {
+    let subflow = TcpConfig { counted: Counting::Segments, ..config(Scheduler::MinRtt).subflow };
+    let mut net = Net::new(MptcpConfig { subflow, ..config(Scheduler::MinRtt) }, vec![way(4), way(5)]);
+    net.run_until(at_ms(500));
+    let before = net.ways[1].bytes[0];
+    for tag in 0..12 {
+        net.ends[0].send(net.now, Message { data: vec![7; 120], tag, ..Message::default() }).expect("room");
+        net.pump(0);
+    }
+    assert!(net.ways[1].bytes[0] > before + 120);
 }
 
 #[test]
