@@ -241,13 +241,14 @@ impl Acceptor {
 
     /// This one is who it says, and trusted.
     fn serve(&mut self, now: Time, guest: Guest) {
-        let Guest { sealed: guest, peer, .. } = guest;
-        let Some(operator) = guest.peer().filter(|_| !guest.comes_late()) else { return self.refuse(peer) };
+        let Guest { sealed: mut guest, peer, .. } = guest;
+        if !guest.serve(now) {
+            return self.refuse(peer);
+        }
         if let Some(mut old) = self.served.take() {
-            old.close(now);
+            old.abandon();
             self.events.extend(std::iter::from_fn(|| old.poll_event()));
         }
-        self.reception.serve(now, operator);
         self.served = Some(guest);
         self.events.push_back(Event::Connected);
     }
@@ -282,8 +283,13 @@ impl Transport for Acceptor {
         let event = self.served.as_mut()?.poll_event();
         if event == Some(Event::Closed) && self.listener.is_some() {
             self.bytes = self.stream_bytes();
-            self.served = None;
             self.reception.leave();
+            // What has not left is told before the end is.
+            let mut served = self.served.take()?;
+            served.abandon();
+            self.events.extend(std::iter::from_fn(|| served.poll_event()));
+            self.events.extend(event);
+            return self.events.pop_front();
         }
         event
     }

@@ -518,6 +518,10 @@ impl Transport for KernelTcp {
         }
     }
 
+    fn abandon(&mut self) {
+        self.end();
+    }
+
     // Its paths are the kernel's.
     taut_core::ignores_paths!();
 

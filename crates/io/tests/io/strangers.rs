@@ -9,7 +9,7 @@ use std::time::Duration as StdDuration;
 
 use socket2::{Domain, Socket, Type};
 use taut_agent::{Conversation, Trouble};
-use taut_core::{Duration, Transport};
+use taut_core::{Duration, Message, Transport};
 use taut_io::session::{Endpoint, TransportKind};
 use taut_io::{Driver, DriverConfig, MachineId};
 
@@ -174,8 +174,21 @@ fn an_operator_that_is_started_twice_does_not_oust_itself_and_gets_its_robot_whe
     assert_eq!((scene.of(twice).connected, scene.of(first).closed, scene.of(robot).closed), (0, 0, 0));
     scene.run_until(Duration::from_millis(600), |_| false);
     let again = connect(&mut scene.driver, KIND, address, "first", "robot");
+    // It goes right behind the handshake.
+    scene.driver.command(again, Message { data: vec![0; 75], ..Message::default() });
     scene.run_until(Duration::from_secs(2), |scene| scene.of(robot).connected == 2);
     assert_eq!((scene.of(robot).closed, scene.of(again).connected), (1, 1));
     scene.run_until(Duration::from_secs(2), |scene| scene.of(first).closed == 1);
     assert_eq!(scene.of(first).closed, 1, "the earlier life is over");
+}
+
+#[test]
+fn a_second_operator_gets_the_robot_when_the_first_is_silent_though_its_connection_stays() {
+    let (mut driver, robot, address) = robot();
+    let first = connect(&mut driver, KIND, address, "first", "robot");
+    let mut scene = Scene::new(driver, robot, first);
+    scene.run_until(Duration::from_millis(1_100), |_| false);
+    let second = connect(&mut scene.driver, KIND, address, "second", "robot");
+    scene.run_until(Duration::from_secs(2), |scene| scene.of(robot).connected == 2);
+    assert_eq!((scene.of(robot).closed, scene.of(second).connected), (1, 1));
 }

@@ -60,7 +60,8 @@ use scheduler::View;
 pub const MAX_SUBFLOWS: usize = 8;
 /// Data sequence, message length left, reserved: as long as a DSS option with the framing of a subflow.
 pub(crate) const HEADER: usize = 16;
-/// Pieces that are kept out of order, at most.
+/// Pieces that are kept out of order, at most, each of a segment. No newer one goes while the oldest that is under way is so far behind:
+/// what a subflow has acknowledged nobody sends again.
 const OUT_OF_ORDER: usize = 1 << 14;
 
 /// Settings of one end.
@@ -103,9 +104,11 @@ pub struct Mptcp {
     subflows: Vec<Subflow>,
     /// Messages that no subflow has yet.
     waiting: StreamQueue,
-    /// The one of which subflows have some bytes, and how many.
-    begun: Option<(Message, usize)>,
+    /// The one of which subflows have some bytes, how many, and the number of its first piece.
+    begun: Option<(Message, usize, u64)>,
     next_dsn: u64,
+    /// Pieces that subflows were given, from the first one on that the peer has not acknowledged.
+    under_way: VecDeque<Given>,
     /// Pieces that a timeout found, to go over another subflow than this one, or over any.
     again: VecDeque<(Option<usize>, u64, Vec<u8>)>,
     /// Under [`Scheduler::Linux`].
@@ -113,9 +116,19 @@ pub struct Mptcp {
     /// Of the peer's data: what comes next, and what came too early.
     expected: u64,
     early: BTreeMap<u64, Vec<u8>>,
+    early_bytes: usize,
+    /// Nothing of it is heard any more.
+    deaf: bool,
     message: Vec<u8>,
     events: VecDeque<Event>,
     stats: MptcpStats,
+}
+
+#[derive(Debug)]
+struct Given {
+    /// Its message: the number of the first piece, and the tag.
+    message: (u64, u64),
+    arrived: bool,
 }
 
 #[derive(Debug)]
@@ -174,10 +187,13 @@ impl Mptcp {
             waiting,
             begun: None,
             next_dsn: 0,
+            under_way: VecDeque::new(),
             again: VecDeque::new(),
             linux,
             expected: 0,
             early: BTreeMap::new(),
+            early_bytes: 0,
+            deaf: false,
             message: Vec::new(),
             events: VecDeque::new(),
             stats: MptcpStats::default(),
@@ -249,8 +265,24 @@ impl Mptcp {
         let finished = |subflow: &Subflow| subflow.gone;
         if self.closing && !self.closed && self.subflows.iter().all(finished) {
             self.closed = true;
+            self.report();
             self.events.push_back(Event::Closed);
         }
+    }
+
+    /// Nothing flows any more: reports every message of which the peer has not acknowledged all.
+    fn report(&mut self) {
+        let mut begun: Vec<(u64, u64)> = self.under_way.drain(..).map(|given| given.message).collect();
+        begun.extend(self.begun.take().map(|(message, _, first)| (first, message.tag)));
+        begun.dedup();
+        let waiting = std::iter::from_fn(|| self.waiting.pop()).map(|message| message.tag);
+        let tags = begun.into_iter().map(|(_, tag)| tag).chain(waiting);
+        self.events.extend(tags.map(|tag| Event::Dropped { tag, cause: DropCause::Cut }));
+    }
+
+    /// The first piece that the peer has not acknowledged.
+    fn oldest(&self) -> u64 {
+        self.next_dsn - self.under_way.len() as u64
     }
 
     /// The peer has these pieces: no other subflow needs to repeat them.
@@ -260,6 +292,11 @@ impl Mptcp {
         }
         self.linux.iter_mut().for_each(|linux| linux.acknowledged(now, dsns));
         self.again.retain(|(_, dsn, _)| !dsns.contains(dsn));
+        let oldest = self.oldest();
+        for dsn in dsns.iter().filter(|dsn| **dsn >= oldest) {
+            self.under_way[(dsn - oldest) as usize].arrived = true;
+        }
+        while self.under_way.pop_front_if(|given| given.arrived).is_some() {}
         for (_, dsn, piece) in self.subflows.iter_mut().flat_map(|subflow| &mut subflow.pieces) {
             if dsns.contains(dsn) {
                 piece.clear();
@@ -291,6 +328,9 @@ impl Mptcp {
 
     /// A piece of the peer's data.
     fn take_piece(&mut self, data: Vec<u8>, path: PathId) {
+        if self.deaf {
+            return;
+        }
         let Some((dsn, _)) = data.split_first_chunk::<8>() else {
             return self.events.push_back(Event::Refused(DropCause::Malformed));
         };
@@ -303,12 +343,16 @@ impl Mptcp {
             return;
         }
         // The one that all wait for always has room.
-        if self.early.len() >= OUT_OF_ORDER && dsn != self.expected {
+        let is_full = self.early.len() >= OUT_OF_ORDER
+            || self.early_bytes + data.len() > OUT_OF_ORDER * usize::from(self.config.subflow.mss);
+        if is_full && dsn != self.expected {
             return self.events.push_back(Event::Refused(DropCause::QueueFullPackets));
         }
+        self.early_bytes += data.len();
         self.early.insert(dsn, data);
         while let Some(piece) = self.early.remove(&self.expected) {
             self.expected += 1;
+            self.early_bytes -= piece.len();
             let size = self.message.len() + piece.len() - HEADER;
             if size as u64 > self.config.subflow.max_message.get() {
                 return self.cut_off();
@@ -326,9 +370,7 @@ impl Mptcp {
     fn cut_off(&mut self) {
         self.events.push_back(Event::Refused(DropCause::Malformed));
         (self.message, self.early) = Default::default();
-        self.expected = u64::MAX;
-        while self.waiting.pop().is_some() {}
-        self.begun = None;
+        self.deaf = true;
         self.again.clear();
         self.closing = true;
     }
@@ -361,7 +403,7 @@ impl Mptcp {
         let view = |subflow: &Subflow| {
             let tcp = &subflow.tcp;
             let rtt = tcp.smoothed_rtt().unwrap_or(Duration::from_secs(1));
-            let (cwnd, in_flight) = (tcp.congestion_window().get(), tcp.bytes_in_flight().get());
+            let (cwnd, in_flight) = (tcp.congestion_window().get(), tcp.window_taken().get());
             View {
                 room: cwnd.saturating_sub(in_flight + tcp.unsent_bytes().get()),
                 cwnd,
@@ -414,7 +456,7 @@ impl Mptcp {
     }
 
     fn own_timer(&self) -> Option<Time> {
-        self.linux.as_ref()?.timer
+        self.linux.as_ref().filter(|_| !self.closed)?.timer
     }
 
     /// The connection's own timer, which Linux has.
@@ -452,14 +494,17 @@ impl Mptcp {
 
     /// Bytes that no subflow has of the message of which some have a part.
     fn rest(&self) -> u64 {
-        self.begun.as_ref().map_or(0, |(message, gone)| (message.data.len() - gone) as u64)
+        self.begun.as_ref().map_or(0, |(message, gone, _)| (message.data.len() - gone) as u64)
     }
 
     /// Gives the next piece of the message that has begun, or of the next one, to a subflow, or to all of them; false when there is
     /// none, or none takes it now. Of a message of which a part is under way all arrives, late or not.
     fn give_next(&mut self, now: Time) -> bool {
+        if self.deaf || self.under_way.len() >= OUT_OF_ORDER {
+            return false;
+        }
         let next = match &self.begun {
-            Some((message, gone)) => Some(&message.data[*gone..]),
+            Some((message, gone, _)) => Some(&message.data[*gone..]),
             None => self.waiting.at(now, 0, &mut self.events).map(|message| &message.data[..]),
         };
         let Some(rest) = next else { return false };
@@ -480,9 +525,12 @@ impl Mptcp {
                 linux.took(len as u64);
                 linux.sent(now, dsn, piece);
             }
+            let begun = self.begun.take().or_else(|| Some((self.waiting.pop()?, 0, dsn)));
+            if let Some((message, gone, first)) = begun {
+                self.under_way.push_back(Given { message: (first, message.tag), arrived: false });
+                self.begun = (left > 0).then_some((message, gone + len, first));
+            }
             self.next_dsn += 1;
-            let begun = self.begun.take().or_else(|| Some((self.waiting.pop()?, 0)));
-            self.begun = begun.filter(|_| left > 0).map(|(message, gone)| (message, gone + len));
         }
         taken
     }
@@ -500,9 +548,10 @@ impl Mptcp {
         taken
     }
 
-    /// Subflows end once they have all that was offered.
+    /// Subflows end once they have all that was offered, of which a peer that is cut off gets no more.
     fn finish(&mut self, now: Time) {
-        if self.closing && self.waiting.is_empty() && self.begun.is_none() && self.again.is_empty() {
+        let has_all = self.waiting.is_empty() && self.begun.is_none() && self.again.is_empty();
+        if self.closing && (has_all || self.deaf) {
             self.subflows.iter_mut().for_each(|subflow| subflow.tcp.close(now));
         }
     }
@@ -585,6 +634,7 @@ impl Transport for Mptcp {
         self.closing = true;
         self.schedule(now);
         self.finish(now);
+        self.settle(now);
     }
 
     /// Another path; false when it is known, or there are [`MAX_SUBFLOWS`].

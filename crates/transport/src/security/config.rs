@@ -57,7 +57,7 @@ impl SecurityConfig {
 
     /// After how long without an authentic datagram the robot lets another operator in, and the operator asks for new
     /// keys. Default 1 s; from 10 ms to 1 h. An operator that has nothing to say pings every quarter of it, so that
-    /// silence means that it is gone.
+    /// silence means that it is gone; around a stream nothing pings, and its program has to say something.
     pub fn silence(mut self, silence: Duration) -> Self {
         self.silence = silence.clamp(Duration::from_millis(10), HOUR);
         self

@@ -22,6 +22,8 @@ use crate::window::Window;
 
 const PATTERN: &str = "Noise_IK_25519_ChaChaPoly_BLAKE2s";
 const MAC_LABEL: &[u8] = b"taut 2 mac ";
+/// How many times 65536 messages of a stream in a row may never enter it.
+const GAPS: u64 = 64;
 
 /// What the keys seal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -310,9 +312,23 @@ impl Keys {
         Ok(())
     }
 
-    /// The counter nearest to what is expected next whose low 16 bits are these.
-    pub(crate) fn expand(&self, low: u16) -> u64 {
-        nearest(self.window.next(), low.into(), 16).unwrap_or(low.into())
+    /// [Opens](Self::open) a message of a stream, of whose counter these are the low 16 bits: the one nearest to what is expected
+    /// next, or one further on, for those between may never have entered the stream.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub(crate) fn open_next(
+        &mut self,
+        low: u16,
+        sealed: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<(Opened, bool), DropCause> {
+        let nearest = nearest(self.window.next(), low.into(), 16).unwrap_or(low.into());
+        let opened = self.open(nearest, sealed, out);
+        opened.or_else(|cause| {
+            let mut further = (1..=GAPS).map(|gaps| nearest + (gaps << 16));
+            further.find_map(|counter| self.open(counter, sealed, out).ok()).ok_or(cause)
+        })
     }
 }
 

@@ -15,6 +15,7 @@ use super::noise::{Attempt, Keys, Local, Opened, Peer, Purpose, Sealing};
 use crate::entropy::Entropy;
 use crate::identity::{Fingerprint, Identity, Trust};
 use crate::message_queue::MessageQueue;
+use crate::service::Service;
 use crate::stranger::ShownKey;
 
 /// The first byte of a sealed message; handshake messages begin with 1 and 2, as in datagrams.
@@ -25,6 +26,8 @@ const HEADER: usize = 3;
 const LONGEST: Bytes = Bytes::new(65_535 - TAG as u64);
 /// How much may wait for the handshake, as [`MessageQueue`] counts.
 const WAITING: Bytes = Bytes::new(262_144);
+/// The tag of the handshake's messages, of which nobody else knows.
+const OWN: u64 = u64::MAX;
 
 /// A transport over a byte stream, TCP, whose every message is sealed.
 ///
@@ -92,8 +95,16 @@ pub struct SealedStats {
 }
 
 enum Role {
-    Initiator { peer: Peer, attempt: Option<Box<Attempt>> },
-    Responder { trusted: Vec<Peer>, reception: Reception },
+    Initiator {
+        peer: Peer,
+        attempt: Option<Box<Attempt>>,
+    },
+    /// `serves`: this connection's operator has the robot.
+    Responder {
+        trusted: Vec<Peer>,
+        reception: Reception,
+        serves: bool,
+    },
 }
 
 /// What all the connections to one robot know of each other: who has the robot, and which initiations came before. It
@@ -113,12 +124,6 @@ impl Reception {
     /// Nobody has the robot, and nobody came.
     pub fn new() -> Self {
         Self::default()
-    }
-
-    /// From now on this operator has the robot: others are told that it is busy, and so is another of the same identity
-    /// for as long as this one speaks ([`SecurityConfig::returns_after`]).
-    pub fn serve(&self, now: Time, operator: Fingerprint) {
-        self.known().serving = Some((operator, now));
     }
 
     /// Nobody has it any more.
@@ -141,21 +146,28 @@ impl Reception {
         now: Time,
         operator: Fingerprint,
         timestamp: u64,
-        silence: Duration,
+        config: &SecurityConfig,
     ) -> Result<Verdict, DropCause> {
         let mut known = self.known();
         if known.newest.get(&operator).is_some_and(|newest| timestamp <= *newest) {
             return Err(DropCause::Replayed);
         }
         known.newest.insert(operator, timestamp);
-        Ok(if known.is_busy(now, operator, silence) { Verdict::Busy } else { Verdict::Begun })
+        Ok(if known.is_busy(now, operator, config) { Verdict::Busy } else { Verdict::Begun })
     }
 }
 
 impl Known {
-    fn is_busy(&self, now: Time, operator: Fingerprint, silence: Duration) -> bool {
-        self.serving
-            .is_some_and(|(serving, heard)| serving != operator || now.saturating_since(heard) < silence)
+    fn is_busy(&self, now: Time, operator: Fingerprint, config: &SecurityConfig) -> bool {
+        self.serving.is_some_and(|(serving, heard)| {
+            let until = match config.service {
+                _ if serving == operator => config.returns_after(),
+                Service::Session => config.silence,
+                // One that has nothing to carry says nothing.
+                Service::Proxy => Duration::MAX,
+            };
+            now.saturating_since(heard) < until
+        })
     }
 }
 
@@ -197,7 +209,7 @@ impl<T: Transport> Sealed<T> {
         inner: T,
     ) -> Self {
         let trusted = trust.iter().map(|peer| Peer::new(peer, config.service)).collect();
-        let role = Role::Responder { trusted, reception: Reception::new() };
+        let role = Role::Responder { trusted, reception: Reception::new(), serves: false };
         Self::new(
             config,
             Local::new(identity, Purpose(Sealing::Stream, config.service), entropy),
@@ -258,11 +270,20 @@ impl<T: Transport> Sealed<T> {
         self.peer.filter(|_| self.is_open())
     }
 
-    /// At the robot: does somebody else have it by now? Two may have been answered before one of them was done.
-    pub fn comes_late(&self) -> bool {
-        let Role::Responder { reception, .. } = &self.role else { return false };
-        let silence = self.config.returns_after();
-        self.peer.is_some_and(|peer| reception.known().is_busy(self.now, peer, silence))
+    /// At the robot: from now on this operator has it, unless somebody else has by now: two may have been answered before one
+    /// of them was done. Others are told that it is busy for as long as this connection speaks
+    /// ([`SecurityConfig::silence`], and of the same identity [`SecurityConfig::returns_after`]).
+    pub fn serve(&mut self, now: Time) -> bool {
+        let peer = self.peer();
+        let (Role::Responder { reception, serves, .. }, Some(peer)) = (&mut self.role, peer) else {
+            return false;
+        };
+        let mut known = reception.known();
+        *serves = !known.is_busy(now, peer, &self.config);
+        if *serves {
+            known.serving = Some((peer, now));
+        }
+        *serves
     }
 
     /// Do messages flow?
@@ -282,13 +303,17 @@ impl<T: Transport> Sealed<T> {
                         self.fail(cause);
                     }
                 }
-                // Of the handshake's own messages nobody else knows.
                 Some(Event::Dropped { .. }) if self.phase == Phase::Waiting => self.end(),
+                Some(Event::Dropped { tag: OWN, .. }) => {}
                 Some(event) => self.events.push_back(event),
             }
         }
-        // Whoever still speaks is not listened to.
-        while self.inner.poll_event().is_some() {}
+        // Whoever still speaks is not listened to; what does not arrive is told.
+        while let Some(event) = self.inner.poll_event() {
+            if matches!(event, Event::Dropped { tag, .. } if tag != OWN) {
+                self.events.push_back(event);
+            }
+        }
     }
 
     /// The transport inside is connected.
@@ -308,7 +333,7 @@ impl<T: Transport> Sealed<T> {
             data,
             created: self.now,
             reliability: Reliability::Reliable,
-            tag: u64::MAX,
+            tag: OWN,
             ..Message::default()
         };
         if self.inner.send(self.now, message).is_err() {
@@ -342,15 +367,15 @@ impl<T: Transport> Sealed<T> {
     }
 
     fn answer(&mut self, sender: Index, noise: &[u8]) -> Result<(), DropCause> {
-        let Role::Responder { trusted, reception } = &self.role else { return Err(DropCause::Malformed) };
+        let Role::Responder { trusted, reception, .. } = &self.role else { return Err(DropCause::Malformed) };
         let request = self.local.read(sender, noise)?;
         let peer = trusted.iter().find(|peer| peer.x25519 == request.peer).cloned();
         let Some(peer) = peer else {
             self.stranger = Some(ShownKey::X25519(request.peer));
             return Err(DropCause::Unauthenticated);
         };
-        let (silence, timestamp) = (self.config.returns_after(), request.offer.timestamp);
-        let verdict = reception.admit(self.now, peer.fingerprint, timestamp, silence)?;
+        let timestamp = request.offer.timestamp;
+        let verdict = reception.admit(self.now, peer.fingerprint, timestamp, &self.config)?;
         let mut response = Vec::new();
         let keys = self.local.respond(self.now, request, &peer, verdict, &mut response);
         self.send_own(response);
@@ -411,11 +436,12 @@ impl<T: Transport> Sealed<T> {
 
     fn open(&mut self, low: u16, sealed: &[u8], path: PathId, stream: StreamId) -> Result<(), DropCause> {
         let keys = self.keys.as_mut().ok_or(DropCause::Unauthenticated)?;
-        let opened = keys.open(keys.expand(low), sealed, &mut self.opened)?;
+        let opened = keys.open_next(low, sealed, &mut self.opened)?;
         debug_assert_eq!(opened.0, Opened::Inner, "the counter has no such bit");
         let first = self.phase == Phase::Waiting;
         self.opened_up();
-        if let (Role::Responder { reception, .. }, Some(peer), false) = (&self.role, self.peer, first) {
+        // Not by what a newcomer says, who would be its own earlier life that still speaks.
+        if let (Role::Responder { reception, serves: true, .. }, Some(peer)) = (&self.role, self.peer) {
             reception.heard(self.now, peer);
         }
         // The proof; an empty message that somebody sent comes later.
@@ -532,7 +558,7 @@ impl<T: Transport> Transport for Sealed<T> {
         self.end();
     }
 
-    passes_on!(self, self.inner => round_trip send_rate delivered waiting add_path remove_path set_origin uses_path);
+    passes_on!(self, self.inner => abandon round_trip send_rate delivered waiting add_path remove_path set_origin uses_path);
 }
 
 impl<T> fmt::Debug for Sealed<T> {

@@ -281,10 +281,13 @@ mod tests {
         let mut bytes = Vec::new();
         outbox.write(0, 30, &mut bytes);
         assert_eq!(bytes.iter().skip(4).step_by(5).copied().collect::<Vec<_>>(), [1, 4, 5, 6, 2, 3]);
-        (0..5000).for_each(|tag| outbox.push(Time::ZERO, urgent(2, tag), &mut events).unwrap());
-        outbox.push(Time::ZERO, urgent(0, 9999), &mut events).unwrap();
-        let place = 5000 - OVERTAKES[1] as usize;
-        assert_eq!(outbox.waiting.at(Time::ZERO, place, &mut events).map(|message| message.tag), Some(9999));
+        (0..20_000).for_each(|tag| outbox.push(Time::ZERO, urgent(2, tag), &mut events).unwrap());
+        outbox.push(Time::ZERO, urgent(0, 99_999), &mut events).unwrap();
+        let place = 20_000 - OVERTAKES[1] as usize;
+        assert_eq!(
+            outbox.waiting.at(Time::ZERO, place, &mut events).map(|message| message.tag),
+            Some(99_999)
+        );
     }
 
     #[test]

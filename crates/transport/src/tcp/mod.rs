@@ -181,6 +181,11 @@ impl Tcp {
         Bytes::new(self.sender.max - self.sender.una)
     }
 
+    /// What these take of the congestion window: more where that counts segments.
+    pub(crate) fn window_taken(&self) -> Bytes {
+        Bytes::new(self.sender.flight.weigh(self.sender.una, self.sender.max))
+    }
+
     /// Bytes of messages, prefixes included, that the peer has acknowledged in order.
     pub fn acknowledged_bytes(&self) -> Bytes {
         Bytes::new(self.sender.source.acknowledged())
@@ -478,9 +483,12 @@ impl Transport for Tcp {
     }
 
     /// Ends the connection: FIN follows what was offered. The peer does the same, and both report [`Event::Closed`]
-    /// when all of it arrived.
+    /// when all of it arrived. A server that nobody came to is closed at once.
     fn close(&mut self, _: Time) {
         self.sender.closing = true;
+        if self.state == State::Listen {
+            self.abort(false);
+        }
     }
 
     fn round_trip(&self) -> Option<Duration> {

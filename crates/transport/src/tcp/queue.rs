@@ -5,11 +5,12 @@ use std::collections::VecDeque;
 use taut_core::{Bytes, DropCause, Event, Message, Priority, SendError, Time};
 
 use super::framing::framed;
+use crate::window::REPLAY_WINDOW;
 
 /// How many offers later a message may be made that still overtakes another, and how many when it is an emergency. Whoever
 /// numbers what it offers and wants each number once, as [`Sealed`](crate::security::Sealed) does, remembers
 /// [`REPLAY_WINDOW`](crate::security::REPLAY_WINDOW) numbers, and ends the connection for one from before.
-pub const OVERTAKES: [u64; 2] = [1800, 1960];
+pub const OVERTAKES: [u64; 2] = [REPLAY_WINDOW - 1024, REPLAY_WINDOW - 128];
 
 /// Messages that wait for a stream and can still be dropped, in the order in which they go.
 #[derive(Debug)]
@@ -113,5 +114,20 @@ impl StreamQueue {
         let Offered { message, .. } = self.waiting.pop_front()?;
         self.bytes -= framed(&message);
         Some(message)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stop_overtakes_all_that_a_robot_says_in_five_seconds() {
+        let mut events = VecDeque::new();
+        let mut queue = StreamQueue::new(Bytes::new(1_000_000), Bytes::new(100));
+        let message = |tag, priority| Message { priority: Priority(priority), tag, ..Message::default() };
+        (1..=5_000).for_each(|tag| queue.push(Time::ZERO, message(tag, 2), 0, &mut events).unwrap());
+        queue.push(Time::ZERO, message(0, 0), 0, &mut events).unwrap();
+        assert_eq!(queue.pop().map(|message| message.tag), Some(0));
     }
 }

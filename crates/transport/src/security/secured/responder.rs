@@ -290,6 +290,8 @@ impl<T: Transport> Secured<T> {
     ) -> Result<Opened, DropCause> {
         let (silent, origin) = (self.silent(now), self.origins.of(path));
         let Role::Responder(responder) = &mut self.role else { return Err(DropCause::Unauthenticated) };
+        // Who was answered and said nothing for as long as an operator tries is gone.
+        responder.pending.retain(|pending| now.saturating_since(pending.keys.born) <= self.config.give_up);
         let pending = responder.pending.iter().position(|pending| pending.keys.local == key);
         let place = pending.ok_or(DropCause::Unauthenticated)?;
         let continues = responder.serving == Some(responder.pending[place].serving);

@@ -6,11 +6,11 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use taut_core::{
-    Bytes, Datagram, Duration, Ecn, Event, Message, PathId, Priority, Probability, Reliability, Rng, Seed,
-    Time, Transport,
+    Bytes, Datagram, DropCause, Duration, Ecn, Event, Message, PathId, Priority, Probability, Reliability,
+    Rng, Seed, Time, Transport,
 };
 use taut_transport::mptcp::{Mptcp, MptcpConfig, Scheduler};
-use taut_transport::tcp::{Tcp, TcpConfig};
+use taut_transport::tcp::{Counting, Tcp, TcpConfig};
 
 use crate::net::{MS, at_ms};
 
@@ -434,6 +434,96 @@ fn lengths(events: &[Event]) -> Vec<usize> {
         _ => None,
     });
     received.collect()
+}
+
+/// Each of the small ones takes a whole segment of the window.
+#[test]
+fn where_windows_count_segments_the_next_path_takes_what_finds_no_room_in_the_first() {
+    let subflow = TcpConfig { counted: Counting::Segments, ..config(Scheduler::MinRtt).subflow };
+    let mut net = Net::new(MptcpConfig { subflow, ..config(Scheduler::MinRtt) }, vec![way(4), way(5)]);
+    net.run_until(at_ms(500));
+    let before = net.ways[1].bytes[0];
+    for tag in 0..12 {
+        net.ends[0].send(net.now, Message { data: vec![7; 120], tag, ..Message::default() }).expect("room");
+        net.pump(0);
+    }
+    assert!(net.ways[1].bytes[0] > before + 120);
+}
+
+#[test]
+fn what_did_not_arrive_is_told_when_the_connection_ends() {
+    for scheduler in [&ALL[..], &[Scheduler::Linux]].concat() {
+        let mut ways = vec![way(4), way(5)];
+        ways.iter_mut().for_each(|way| way.rate = Some(2_000_000));
+        let mut net = Net::new(config(scheduler), ways);
+        net.run_until(at_ms(500));
+        for tag in 0..60_u64 {
+            let mut data = vec![0; 5_000];
+            data[..8].copy_from_slice(&tag.to_le_bytes());
+            net.ends[0].send(net.now, Message { data, tag, ..Message::default() }).expect("room");
+        }
+        net.pump(0);
+        net.run_until(at_ms(700));
+        net.ways.iter_mut().for_each(|way| way.cut = Some(at_ms(700)));
+        net.run_until(at_ms(10_000_000));
+        let arrived: Vec<u64> = net.received().iter().map(|(tag, _)| *tag).collect();
+        let told = |tag| {
+            let dropped = Event::Dropped { tag, cause: DropCause::Cut };
+            net.events[0].iter().filter(|(_, event)| *event == dropped).count()
+        };
+        // Of what arrived last, no acknowledgement came.
+        assert!(arrived.len() > 5 && told(0) == 0, "{scheduler:?}: {arrived:?}");
+        let right = |tag: u64| if arrived.contains(&tag) { told(tag) <= 1 } else { told(tag) == 1 };
+        assert!(
+            (0..60).all(right),
+            "{scheduler:?}: {arrived:?}, {:?}",
+            (0..60).map(told).collect::<Vec<_>>()
+        );
+        assert_eq!(net.events[0].last().map(|(_, event)| event), Some(&Event::Closed), "{scheduler:?}");
+    }
+}
+
+#[test]
+fn an_end_that_is_closed_before_anybody_came_says_so() {
+    let mut server = Mptcp::server(config(Scheduler::MinRtt), Seed::new(5).stream("server"));
+    server.close(Time::ZERO);
+    assert_eq!(server.poll_event(), Some(Event::Closed));
+}
+
+#[test]
+fn more_small_messages_than_may_be_early_arrive_when_one_path_is_cut() {
+    let mut ways = vec![way(4), way(50)];
+    ways[0].rate = Some(100_000_000);
+    ways[1].cut = Some(at_ms(499));
+    let subflow = TcpConfig {
+        send_buffer: Bytes::new(8 << 20),
+        receive_window: Bytes::new(8 << 20),
+        ..config(Scheduler::MinRtt).subflow
+    };
+    let config = MptcpConfig { subflow, ..config(Scheduler::MinRtt) };
+    let mut net = Net::new(config, ways);
+    let offered = transfer(&mut net, 10, 40_000, 4_000);
+    net.run_until(at_ms(10_000));
+    assert_eq!((offered, net.ends[1].stats().received), (40_000, 40_000));
+    let full = Event::Refused(DropCause::QueueFullPackets);
+    assert!(net.events[1].iter().all(|(_, event)| *event != full));
+}
+
+#[test]
+fn nothing_is_heard_of_a_peer_whose_message_was_too_long_whatever_its_numbers() {
+    let config = TcpConfig { max_message: Bytes::new(10_000), ..TcpConfig::default() };
+    let pieces = [(0, 9_000, 9_000), (1, 9_000, 9_000), (u64::MAX, 0, 10), (u64::MAX, 0, 10)];
+    let (_, events) = server_of(&pieces, config);
+    assert_eq!(lengths(&events), [0; 0]);
+    assert!(events.contains(&Event::Closed), "{events:?}");
+}
+
+#[test]
+fn pieces_longer_than_segments_take_the_room_of_several() {
+    let config = TcpConfig { mss: 500, ..TcpConfig::default() };
+    let pieces: Vec<_> = (1..=100).map(|number| (number, 0, 100_000)).chain([(0, 0, 10)]).collect();
+    let (_, events) = server_of(&pieces, config);
+    assert_eq!(lengths(&events).len(), 1 + 500 * (1 << 14) / 100_016);
 }
 
 #[test]

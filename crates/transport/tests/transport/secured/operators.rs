@@ -1,4 +1,4 @@
-use taut_core::{Event, Message, PathId, Seed, Transport};
+use taut_core::{DropCause, Duration, Event, Message, PathId, Seed, Transport};
 use taut_transport::entropy::Entropy;
 use taut_transport::security::{Secured, SecurityConfig};
 use taut_transport::udp::Udp;
@@ -180,4 +180,21 @@ fn two_that_begin_at_once_do_not_both_get_in() {
     assert_eq!(net.ends[1].peer(), Some(identity("second").fingerprint()));
     assert!(heard(&net, 1).is_empty());
     assert!(net.ends[1].stats().busy >= 1);
+}
+
+/// It would have the robot by what an operator of long ago said.
+#[test]
+fn an_answered_operator_that_says_nothing_for_long_does_not_get_the_robot() {
+    let config = SecurityConfig::new();
+    let mut net = Net::new([operator_named("operator", config), crate::secured::robot(config)], MS * 10, 1);
+    net.run_for(MS * 15);
+    net.ways[0].cut = true;
+    net.run_for(MS * 10);
+    assert!(net.ends[0].is_open());
+    say(&mut net, 0, b"held back");
+    let held = net.sent.last().expect("it was sent").3.clone();
+    net.run_for(Duration::from_secs(7_200));
+    net.deliver(1, PathId(0), &held);
+    assert_eq!(net.count(1, &Event::Connected), 0);
+    assert!(net.count(1, &Event::Refused(DropCause::Unauthenticated)) >= 1);
 }

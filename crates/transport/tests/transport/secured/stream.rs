@@ -1,4 +1,6 @@
-use taut_core::{Bytes, Duration, Event, Message, Priority, Reliability, Seed, SendError, Transport};
+use taut_core::{
+    Bytes, DropCause, Duration, Event, Message, Priority, Reliability, Seed, SendError, Transport,
+};
 use taut_transport::entropy::Entropy;
 use taut_transport::identity::Trust;
 use taut_transport::security::{Sealed, SecurityConfig};
@@ -119,6 +121,39 @@ fn messages_that_never_entered_the_stream_do_not_break_it() {
     net.run_for(MS * 20);
     assert!(net.received(1).all(|(_, data)| data[0] % 3 != 1));
     assert_eq!(net.received(1).count(), 133);
+}
+
+#[test]
+fn a_message_is_known_however_many_before_it_never_entered_the_stream() {
+    let mut net = over_datagrams();
+    net.run_until(at_ms(100));
+    for count in [40_000, 40_000, 100_000] {
+        net.ways[0].cut = true;
+        (0..count).for_each(|_| say(&mut net, 0, b"lost"));
+        net.ways[0].cut = false;
+        say(&mut net, 0, b"known");
+        net.run_for(MS * 20);
+    }
+    assert_eq!(net.received(1).map(|(_, data)| data).collect::<Vec<_>>(), [b"known"; 3]);
+}
+
+#[test]
+fn what_did_not_arrive_after_goodbye_is_told() {
+    let mut net = over_tcp("operator");
+    net.run_for(Duration::from_secs(1));
+    net.ways[0].cut = true;
+    for tag in 0..5 {
+        let message = Message { data: vec![0; 100], tag, ..Message::default() };
+        net.ends[0].send(net.now, message).expect("there is room");
+    }
+    net.ends[0].close(net.now);
+    net.run_for(Duration::from_secs(3_600));
+    let cause = DropCause::Cut;
+    let dropped: Vec<_> =
+        net.events[0].iter().filter(|(_, event)| matches!(event, Event::Dropped { .. })).collect();
+    assert_eq!(dropped.len(), 5, "{dropped:?}");
+    assert!((0..5).all(|tag| net.count(0, &Event::Dropped { tag, cause }) == 1), "{dropped:?}");
+    assert_eq!(net.count(0, &Event::Closed), 1);
 }
 
 #[test]

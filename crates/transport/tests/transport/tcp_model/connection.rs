@@ -206,3 +206,11 @@ fn peer_with_a_small_window_is_not_overrun() {
     net.run_until(at_ms(100));
     assert!(net.client.bytes_in_flight() <= Bytes::new(4000));
 }
+
+#[test]
+fn a_server_that_is_closed_before_anybody_came_says_so() {
+    let mut server = Tcp::server(TcpConfig::default(), 1);
+    server.close(Time::ZERO);
+    assert_eq!(server.poll_event(), Some(Event::Closed));
+    assert!(server.poll_event().is_none() && server.poll_timeout().is_none());
+}
