@@ -184,7 +184,7 @@ struct State {
     pages: BTreeMap<PageId, Mailbox>,
     /// Those that are there to stop the robot alone: they are told what happens, and are shown nothing.
     asides: BTreeMap<PageId, Mailbox>,
-    /// When the last stop was pressed, by this host's clock.
+    /// When the last stop came, by this host's clock.
     stopped: Time,
     /// Newest line of each kind of [`KEPT`], and of what was chosen of each offer.
     kept: BTreeMap<&'static str, Arc<[u8]>>,

@@ -299,14 +299,12 @@ impl Shared {
 
     pub(crate) fn take(&self, page: PageId, mailbox: &Mailbox, said: FromPage) {
         match said {
-            FromPage::Stop(made) => {
+            FromPage::Stop => {
                 // First of all.
                 self.buttons.press(Pressed::Alarm(Alarm::Pressed));
                 let (now, mut state) = (Clock::since_boot(), self.lock());
                 state.seat.disarm();
-                // A page that does not know this clock yet says zero.
-                let made = if made == Time::ZERO { now } else { made.min(now) };
-                state.stopped = state.stopped.max(made);
+                state.stopped = now;
             }
             FromPage::Input(made, held) => self.lock().seat.input(Clock::since_boot(), page, made, held),
             FromPage::Reset(made) => self.press(page, mailbox, made, Pressed::Reset),
