@@ -184,6 +184,8 @@ struct State {
     pages: BTreeMap<PageId, Mailbox>,
     /// Those that are there to stop the robot alone: they are told what happens, and are shown nothing.
     asides: BTreeMap<PageId, Mailbox>,
+    /// When each of both said something last, or came.
+    heard: BTreeMap<PageId, Time>,
     /// When the last stop came, by this host's clock.
     stopped: Time,
     /// Newest line of each kind of [`KEPT`], and of what was chosen of each offer.
@@ -220,6 +222,7 @@ impl Console {
             next_page: PageId::default(),
             pages: BTreeMap::new(),
             asides: BTreeMap::new(),
+            heard: BTreeMap::new(),
             stopped: Time::ZERO,
             kept: BTreeMap::from([("console", frame::event(&about.to_string()))]),
             next_key: Time::ZERO,

@@ -32,7 +32,7 @@ pub(crate) struct Conversation {
 impl Conversation {
     /// One that has shown the token. `None`: there are too many.
     pub(crate) fn enter(shared: &Arc<Shared>, mailbox: &Mailbox, aside: bool) -> Option<Self> {
-        let page = shared.enter(mailbox, aside)?;
+        let page = shared.enter(Clock::since_boot(), mailbox, aside)?;
         Some(Self { shared: shared.clone(), mailbox: mailbox.clone(), page, aside })
     }
 
