@@ -234,6 +234,7 @@ class Console {
 
   private release(): void {
     this.hold.release();
+    this.headset.interrupt();
     for (const pad of document.querySelectorAll<HTMLElement>("[data-held]")) delete pad.dataset.held;
     this.say();
   }
