@@ -150,8 +150,8 @@ export class Immersive {
     this.free = new Set(sources.filter((source) => this.free.has(source) || !gripped.includes(source)));
     this.holder ??= gripped.find((source) => this.free.has(source)) ?? null;
     const reading = this.holder && where(this.holder);
-    if (gripped.length > 0 && !reading) this.letGo();
-    this.moves = this.page.lead(gripped.length > 0, () => this.hand.follow(reading!, now / 1e3, this.scale()));
+    if (this.holder && !reading) this.letGo();
+    this.moves = this.page.lead(this.holder !== null, () => this.hand.follow(reading!, now / 1e3, this.scale()));
     if (!this.moves) this.hand.letGo();
   }
 
