@@ -174,6 +174,9 @@ class Console {
       case "robot":
         if (event.state !== "ENABLED") this.release();
         break;
+      case "let_go":
+        this.release();
+        break;
       case "emergency_stopped":
         this.panels.acknowledged(this.stopPressedAt === null ? event.after_ms : now - this.stopPressedAt);
         this.stopPressedAt = null;
