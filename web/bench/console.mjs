@@ -48,9 +48,9 @@ export async function run(settings) {
     clearInterval(asks);
     const share = before.map(([name, ms]) => [name, Math.round((cpu(parts[name]) - ms) / 10 / settings.seconds)]);
     const hop = await gateway(page);
-    // What the gateway's clock says is older by the way to the page when that reads it: half of the shortest round trip, which counts where the page is elsewhere.
+    // The page takes a picture for older than it is by the way to the gateway: half of the shortest round trip, which counts where the page is elsewhere.
     const way = elsewhere ? Math.min(...trips) / 2 : 0;
-    const made = new Map((await page.evaluate(() => globalThis.pictures)).map(([number, at]) => [number, at - way]));
+    const made = new Map((await page.evaluate(() => globalThis.pictures)).map(([number, at]) => [number, at + way]));
     const network = elsewhere ? { page: settings.page } : { link_kbps: session.relay.rate() };
     return { ...seen(shown, made, session.relay.began), first_picture_ms: first, ...network, gateway_ms: hop, cpu_percent: Object.fromEntries(share) };
   } finally {

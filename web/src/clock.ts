@@ -7,15 +7,17 @@ const SURE = 4;
 
 /**
  * What a pong says is older by the way here when it is read, never newer. So of several the latest offset is nearest, and a time that this page
- * tells is never later than it was: a page or a way that lags makes what is held older, not fresher.
+ * tells is never later than it was: a page or a way that lags makes what is held older, not fresher. Nor is what the gateway tells younger than it
+ * is here: a ping is sent before a pong says anything.
  */
 export class GatewayClock {
-  private offsets: number[] = [];
+  /** How far the gateway's clock is ahead of this page's: at least, and at most. */
+  private offsets: { least: number; most: number }[] = [];
   private shortest = Infinity;
 
   /** The gateway's clock said that, ms, to a ping of `pinged`, and this page's says `now`. */
   heard(pinged: number, gateway: number, now: number): void {
-    this.offsets.push(gateway - now);
+    this.offsets.push({ least: gateway - now, most: gateway - pinged });
     this.shortest = Math.min(this.shortest, now - pinged);
     if (this.offsets.length > KEPT) this.offsets.shift();
   }
@@ -37,15 +39,11 @@ export class GatewayClock {
 
   /** A time of this page by the gateway's clock, ms; long ago while that is not known. */
   there(time: number): number {
-    return this.offsets.length > 0 ? time + this.offset() : 0;
+    return this.offsets.length > 0 ? time + Math.max(...this.offsets.map(({ least }) => least)) : 0;
   }
 
-  /** A time of the gateway's by this page's clock, ms; `NaN` while that is not known. */
+  /** A time of the gateway's by this page's clock, ms, never later than it was; `NaN` while that is not known. */
   here(time: number): number {
-    return this.offsets.length > 0 ? time - this.offset() : NaN;
-  }
-
-  private offset(): number {
-    return Math.max(...this.offsets);
+    return this.offsets.length > 0 ? time - Math.min(...this.offsets.map(({ most }) => most)) : NaN;
   }
 }

@@ -67,7 +67,7 @@ class Console {
       words: () => ({
         ...this.panels.words(),
         age: this.screen.age(performance.now()),
-        isStale: this.screen.isStale(STALE),
+        isStale: this.isStale,
         inControl: this.inControl,
         drawing: this.screen.isExpected ? null : element<HTMLCanvasElement>("pose"),
       }),
@@ -99,7 +99,7 @@ class Console {
   private draw(now: number): void {
     if (now - this.drawnAt < PANELS) return;
     this.drawnAt = now;
-    this.panels.draw(now);
+    this.panels.draw(now, this.headset.isWatched);
   }
 
   private connect(): void {
@@ -174,6 +174,9 @@ class Console {
       case "robot":
         if (event.state !== "ENABLED") this.release();
         break;
+      case "let_go":
+        this.release();
+        break;
       case "emergency_stopped":
         this.panels.acknowledged(this.stopPressedAt === null ? event.after_ms : now - this.stopPressedAt);
         this.stopPressedAt = null;
@@ -211,12 +214,16 @@ class Console {
     return this.clock.isBeyond(this.lease - HEARTBEAT);
   }
 
+  /** Is what its person sees of the robot too old to move it by? A headset without a camera has the robot's hand in place of a picture. */
+  private get isStale(): boolean {
+    return this.screen.isStale(STALE) || (this.headset.isWatched && !this.screen.isExpected && this.panels.isStale(performance.now(), STALE));
+  }
+
   /** What is held, unless nobody sees what that does, or it would not count. */
   private say(): void {
     if (!this.inControl) return;
-    const isStale = this.screen.isStale(STALE);
-    this.panels.stale(isStale);
-    if (isStale || this.isFar || (this.away && !this.headset.isWatched)) this.hold.release();
+    this.panels.stale(this.screen.isStale(STALE));
+    if (this.isStale || this.isFar || (this.away && !this.headset.isWatched)) this.hold.release();
     // Whoever wears a headset sees what its hands do; keys and gamepad may be somebody else's.
     else if (this.away) this.hold.releaseHere();
     const rate = this.hold.rate();
@@ -234,6 +241,7 @@ class Console {
 
   private release(): void {
     this.hold.release();
+    this.headset.interrupt();
     for (const pad of document.querySelectorAll<HTMLElement>("[data-held]")) delete pad.dataset.held;
     this.say();
   }

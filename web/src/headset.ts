@@ -49,6 +49,11 @@ export class Headset {
     return this.session?.isVisible ?? false;
   }
 
+  /** Something was let go: a stick that is forth has to be back first. */
+  interrupt(): void {
+    this.session?.interrupt();
+  }
+
   get pad(): Gamepad | null {
     return this.session?.pad ?? null;
   }

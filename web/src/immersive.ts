@@ -40,6 +40,8 @@ export class Immersive {
   /** The buttons that are pressed and have stopped the robot. */
   private stopping = new WeakMap<XRInputSource, Set<number>>();
   private readonly forth = new Forth();
+  /** How the robot stood when sticks were looked at last. */
+  private standing = "";
   /** The next picture. */
   private shown: Frame | null = null;
   private isOver = false;
@@ -104,11 +106,16 @@ export class Immersive {
     this.shown = frame;
   }
 
+  /** A stick that is forth has to be back before it counts. */
+  interrupt(): void {
+    this.forth.interrupt();
+  }
+
   private letGo(): void {
     this.holder = null;
     this.free.clear();
     this.hand.letGo();
-    this.forth.interrupt();
+    this.interrupt();
     this.page.release();
     this.moves = false;
   }
@@ -143,8 +150,8 @@ export class Immersive {
     this.free = new Set(sources.filter((source) => this.free.has(source) || !gripped.includes(source)));
     this.holder ??= gripped.find((source) => this.free.has(source)) ?? null;
     const reading = this.holder && where(this.holder);
-    if (gripped.length > 0 && !reading) this.letGo();
-    this.moves = this.page.lead(gripped.length > 0, () => this.hand.follow(reading!, now / 1e3, this.scale()));
+    if (this.holder && !reading) this.letGo();
+    this.moves = this.page.lead(this.holder !== null, () => this.hand.follow(reading!, now / 1e3, this.scale()));
     if (!this.moves) this.hand.letGo();
   }
 
@@ -156,9 +163,12 @@ export class Immersive {
     return { position: this.place.robots(position), turned: [...this.place.robots(orientation), orientation.w], trigger: source.gamepad!.buttons[TRIGGER]?.value ?? 0 };
   }
 
-  /** By one stick, and by none while a button that stops is pressed: a stick that is pressed is one. */
+  /** By one stick, and by none while a button that stops is pressed: a stick that is pressed is one. What is meant is meant for how the robot stands now. */
   private goOn(sources: XRInputSource[], stops: boolean, now: number): void {
-    if (stops) return this.forth.interrupt();
+    const { standing } = this.page.words();
+    const isSame = standing === this.standing;
+    this.standing = standing;
+    if (stops || !isSame) return this.interrupt();
     const forth = sources.filter(({ gamepad }) => Math.min(gamepad!.axes[1] ?? 0, gamepad!.axes[3] ?? 0) < FORTH);
     if (this.forth.follow(forth, now)) this.page.goOn();
   }

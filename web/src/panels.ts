@@ -32,6 +32,7 @@ export class Panels {
   private isFar = "";
   private said = new Map<string, string>();
   private stands = "NO LINK";
+  private standsSince = 0;
 
   /** Writes only what has changed: a screen reader hears nothing twice. */
   private write(id: string, text: string): void {
@@ -107,6 +108,7 @@ export class Panels {
   }
 
   private standing(standing: string): void {
+    if (this.stands !== standing) this.standsSince = performance.now();
     this.stands = standing;
     element("standing").dataset.is = standing;
     this.write("standing", STANDS[standing] ?? standing);
@@ -181,13 +183,19 @@ export class Panels {
     this.write("paths", paths.join(", ") || "one");
   }
 
-  draw(now: number): void {
+  /** Has a robot that told how it is told nothing for longer than that, ms, while it may move? One that rests may tell nothing. */
+  isStale(now: number, limit: number): boolean {
+    return !(this.stands in STANDS) && this.newest !== null && now - Math.max(this.newest.at, this.standsSince) > limit;
+  }
+
+  /** `isLent`: a headset shows the hand, too, which is drawn then whatever else may be asked for. */
+  draw(now: number, isLent: boolean): void {
     const fresh = this.newest && now - this.newest.at < 500 ? this.newest.sample : null;
     this.write("force", fresh ? `${Math.hypot(...fresh.force).toFixed(2)} N` : "–");
     this.write("position", fresh ? fresh.position.map((value) => (value * 1000).toFixed(1)).join(", ") + " mm" : "–");
     this.write("age", this.shownAge === null ? "–" : `${ms(this.shownAge)}, gateway ${ms(this.gatewayTrip)}`);
     for (const plot of [this.force, this.trip]) plot.draw(now);
     if (!element("age-figure").hidden) this.age.draw(now);
-    if (!this.posture.draw(now)) this.pose.draw();
+    if (!this.posture.draw(now, !isLent)) this.pose.draw();
   }
 }

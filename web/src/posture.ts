@@ -45,9 +45,9 @@ export class Posture {
     this.at = at;
   }
 
-  /** Draws it, where it is asked for and known; else nothing, and somebody else has the room. */
-  draw(now: number): boolean {
-    const isShown = this.isAsked && this.model !== null && this.places !== null && now - this.at < STALE;
+  /** Draws it, where it is asked for and known, and `hasRoom`; else nothing, and somebody else has the room. */
+  draw(now: number, hasRoom: boolean): boolean {
+    const isShown = hasRoom && this.isAsked && this.model !== null && this.places !== null && now - this.at < STALE;
     element("model").hidden = !isShown;
     element("pose").hidden = isShown;
     if (isShown) {

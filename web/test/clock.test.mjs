@@ -18,6 +18,7 @@ test("what is held counts for as long as the lease where there and back, and a b
     // What is said at 6 s is there `up` later; the next of it a beat after that.
     const age = 6000 + up + BEAT + AHEAD - clock.there(6000);
     assert.equal(clock.isBeyond(LEASE - BEAT), age > LEASE, `${up} ms there, ${down} back: ${age} ms old`);
+    assert.ok(clock.here(6000 + AHEAD) <= 6000, "and what the gateway tells is no younger than it is");
   }
 });
 

@@ -73,6 +73,19 @@ inEachBrowser((browser) => {
       { robot: ["--hold-to-run"] },
     ));
 
+  test("what is held when the robot is resumed does not count, and the page says so", () =>
+    moving(browser(), async (page, session) => {
+      await stopAndReset(page, session, () => page.keyboard.press("Space"));
+      const holds = async (is) => (await page.getAttribute("body", "data-holds")) === String(is);
+      await page.keyboard.down("KeyW");
+      await until(() => holds(true), "it is held");
+      await page.keyboard.press("KeyR");
+      await until(() => holds(false), "it is let go");
+      await shows(page, "#events", /what is held does not count any more/);
+      await page.keyboard.down("KeyW"); // A repeat: it is still pressed.
+      assert.ok(await holds(false));
+    }));
+
   test("a gamepad that is lost lets go", async () => {
     const session = await Session.start({ robot: ["--hold-to-run"] });
     try {

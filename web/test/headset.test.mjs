@@ -5,8 +5,8 @@ import { setTimeout as wait } from "node:timers/promises";
 import { build } from "esbuild";
 import { inEachBrowser } from "./browsers.mjs";
 import { draws, enter, goOn, grip, holds, move, press, put, stick, wear } from "./headset.mjs";
-import { ATTEMPTS, resume, shows, stopAndReset, stoppedSince } from "./page.mjs";
-import { Session, until } from "./session.mjs";
+import { ATTEMPTS, open, resume, shows, stopAndReset, stoppedSince } from "./page.mjs";
+import { Session, WATCHDOG, until } from "./session.mjs";
 
 const loaded = async (file) => {
   const { outputFiles } = await build({ entryPoints: [new URL(`../src/${file}.ts`, import.meta.url).pathname], bundle: true, format: "esm", write: false });
@@ -94,6 +94,14 @@ async function worn(browser, context, work, { robot = [], console: more = [], to
     await drawing.end();
   }
 }
+
+/** Presses a key until it stands so. */
+const key = (page, code, standing) =>
+  until(async () => {
+    await page.keyboard.press(code);
+    await wait(100);
+    return standing.test(await page.textContent("#standing"));
+  }, `${code}: ${standing}`);
 
 /** Of a robot that tells it: one that was paused for long does so a moment after it moves again. */
 const place = (page) => until(async () => (await page.textContent("#position")).match(/-?[\d.]+/g)?.map(Number), "the robot tells where it is");
@@ -219,8 +227,8 @@ inEachBrowser((browser) => {
         for (const [what, [cause, mend]] of Object.entries(causes)) {
           let [least, most] = [Infinity, 0];
           for (let attempt = 0; attempt < 3 && least > 50; attempt++) {
-            await press(page, "squeeze", 0, "left");
             await until(async () => {
+              await press(page, "squeeze", 0, "left");
               await grip(page);
               await stick(page, /^MOVING/);
               if (/^another/.test(what)) await press(page, "squeeze", 1, "left");
@@ -248,6 +256,51 @@ inEachBrowser((browser) => {
       },
       { robot: ["--hold-to-run"] },
     ));
+
+  test("a hand that is gripped all the time, as one that lies on something, keeps the other from nothing and leads nothing", (context) =>
+    worn(browser(), context, async (page) => {
+      await grip(page);
+      await press(page, "squeeze", 1, "left");
+      await press(page, "squeeze", 0);
+      assert.equal(await holds(page), false, "it takes nothing over");
+      await grip(page);
+      await press(page, "squeeze", 0);
+      await draws(page, 5);
+      assert.equal(await holds(page), false, "it leads nothing alone");
+      await grip(page, "left");
+    }));
+
+  test("a stick that is forth lets the robot go on from how it stood all that time, and from nothing else", (context) =>
+    worn(browser(), context, async (page, session) => {
+      const viewer = await open(browser(), session);
+      const tilt = (by) => page.evaluate((by) => globalThis.hand("right").updateAxes("thumbstick", 0, by), by);
+      const press = (at, key) => () => at.keyboard.press(key);
+      const hangs = async () => {
+        session.console.process.kill("SIGSTOP");
+        await wait(WATCHDOG + 200);
+        session.console.process.kill("SIGCONT");
+      };
+      const causes = {
+        "another page stops it": [["KeyC", /^PAUSED/], press(viewer, "Space"), /^STOPPED/],
+        "this page stops it": [["KeyC", /^PAUSED/], press(page, "Space"), /^STOPPED/],
+        "somebody resets the stop": [["Space", /^STOPPED/], press(page, "KeyC"), /^PAUSED/],
+        "it hears nothing": [["KeyR", /^MOVING/], hangs, /^PAUSED/],
+      };
+      await page.keyboard.press("Space");
+      await shows(page, "#standing", /^STOPPED/);
+      for (const [what, [before, cause, after]] of Object.entries(causes)) {
+        await key(page, ...before);
+        await tilt(0);
+        await draws(page);
+        await tilt(-1);
+        await draws(page);
+        await cause();
+        await shows(page, "#standing", after);
+        await wait(1_500);
+        assert.match(await page.textContent("#standing"), after, what);
+      }
+      await viewer.close();
+    }));
 
   test("a button of either hand stops the robot as soon as Space does beside a headset's drawing, and it goes on by the stick alone", (context) =>
     worn(browser(), context, async (page, session) => {
@@ -284,12 +337,6 @@ inEachBrowser((browser) => {
 
   test("what stops the robot does not reset that, a button that is stuck hides no other, and an unknown controller does nothing but stop", (context) =>
     worn(browser(), context, async (page) => {
-      const key = (code, standing) =>
-        until(async () => {
-          await page.keyboard.press(code);
-          await wait(100);
-          return standing.test(await page.textContent("#standing"));
-        }, `${code}: ${standing}`);
       const tilt = (by, side) => page.evaluate(([side, by]) => globalThis.hand(side).updateAxes("thumbstick", 0, by), [side, by]);
       await press(page, "thumbstick", 1);
       await tilt(-1, "right");
@@ -316,7 +363,7 @@ inEachBrowser((browser) => {
       await press(page, "x-button", 1, "left");
       await shows(page, "#standing", /^STOPPED/);
       assert.equal(await stick(page, /^PAUSED/), false, "a button that stops is pressed");
-      await key("KeyC", /^PAUSED/);
+      await key(page, "KeyC", /^PAUSED/);
       await press(page, "y-button", 1, "left");
       await shows(page, "#standing", /^STOPPED/);
       for (const button of ["x-button", "y-button"]) await press(page, button, 0, "left");
@@ -325,8 +372,8 @@ inEachBrowser((browser) => {
         for (const side of ["left", "right"]) Object.defineProperty(globalThis.hand(side).inputSource.gamepad, "mapping", { value: "" });
       });
       assert.equal(await stick(page, /^PAUSED/), false, "an unknown one resets nothing");
-      await key("KeyC", /^PAUSED/);
-      await key("KeyR", /^MOVING/);
+      await key(page, "KeyC", /^PAUSED/);
+      await key(page, "KeyR", /^MOVING/);
       await press(page, "squeeze", 1);
       await wait(200);
       assert.equal(await holds(page), false, "nor leads");
@@ -354,6 +401,21 @@ inEachBrowser((browser) => {
       },
       { touches: "wall" },
     ));
+
+  test("where there is no camera a hand leads nothing while the robot does not tell where it is", (context) =>
+    worn(browser(), context, async (page, session) => {
+      await until(async () => (await grip(page).catch(() => null)) && holds(page), "a hand holds");
+      session.robot.process.kill("SIGSTOP");
+      const from = performance.now();
+      try {
+        await until(async () => !(await holds(page)), "it is let go");
+        const took = performance.now() - from;
+        console.log(`let go ${took.toFixed(0)} ms after the robot said nothing more`);
+        assert.ok(took <= 2_000, `${took} ms`);
+      } finally {
+        session.robot.process.kill("SIGCONT");
+      }
+    }));
 
   test("the robot's pictures stand before its person, and when they stay out a hand leads nothing", (context) =>
     worn(

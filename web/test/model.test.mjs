@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { setTimeout as wait } from "node:timers/promises";
 import { inEachBrowser } from "./browsers.mjs";
+import { enter, wear } from "./headset.mjs";
 import { hold, moving, position, resume, shows } from "./page.mjs";
 import { until } from "./session.mjs";
 
@@ -70,6 +71,29 @@ inEachBrowser((browser) => {
         await page.waitForSelector("#pose", { state: "visible" });
         await shows(page, "#events", /draws no more in three dimensions/);
         assert.equal(await page.isVisible("#in-depth"), false);
+      });
+    } finally {
+      await drawing.end();
+    }
+  });
+
+  test("a headset shows the robot's hand as it is, also while the page shows the robot", async (context) => {
+    const drawing = await browser().drawing();
+    try {
+      await modelled(drawing, 3, async (page) => {
+        if (!(await hasWebGl(page))) return context.skip("this browser has no WebGL here");
+        await wear(page);
+        await page.reload();
+        await shows(page, "#seat", /^in control/);
+        await page.click("#in-depth");
+        await page.waitForSelector("#model", { state: "visible" });
+        await enter(page);
+        await page.waitForSelector("#pose", { state: "visible" });
+        const hand = () => page.evaluate(() => document.getElementById("pose").toDataURL());
+        await resume(page);
+        const before = await hand();
+        await drives(page);
+        assert.notEqual(await hand(), before);
       });
     } finally {
       await drawing.end();

@@ -24,8 +24,12 @@ export async function stopAndReset(page, session, press) {
   await shows(page, "#acknowledged", /^robot acknowledged in \d+ ms/);
   await shows(page, "#standing", /^STOPPED/);
   const took = Number((await page.textContent("#acknowledged")).match(/\d+/)[0]);
-  await page.keyboard.press("KeyC");
-  await shows(page, "#standing", /^PAUSED/);
+  // Once more, where a busy machine held up the stop when it was said again, and so the reset came before that.
+  await until(async () => {
+    await page.keyboard.press("KeyC");
+    await wait(100);
+    return /^PAUSED/.test(await page.textContent("#standing"));
+  }, "the stop is reset");
   return took;
 }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use serde_json::json;
 use taut_agent::{DeviceMessage, Grip, OperatorDevice, RateInput, Relative, Sample};
 use taut_core::{Bitrate, Duration, Time};
 use taut_io::Clock;
@@ -14,7 +15,14 @@ struct Steering(Arc<Shared>);
 
 impl RateInput for Steering {
     fn grip(&mut self) -> Grip {
-        self.0.lock().seat.grip(Clock::since_boot())
+        let mut state = self.0.lock();
+        let grip = state.seat.grip(Clock::since_boot());
+        if state.seat.is_untold()
+            && let Some(page) = state.seat.holder().and_then(|holder| state.pages.get(&holder))
+        {
+            page.event(frame::event(&json!({ "event": "let_go" }).to_string()));
+        }
+        grip
     }
 }
 

@@ -45,7 +45,7 @@ pub enum FromPage {
     /// This was held, or nothing, at that time by the gateway's clock.
     Input(Time, Option<Rate>),
     /// Stop the robot.
-    Stop(Time),
+    Stop,
     /// Let go of the stop.
     Reset(Time),
     /// Let the robot move.
@@ -90,7 +90,7 @@ impl FromPage {
                 let made = f64::from_be_bytes(made.try_into().ok()?);
                 let made = time(made.is_finite().then_some(made)?);
                 match button {
-                    0 => Self::Stop(made),
+                    0 => Self::Stop,
                     1 => Self::Reset(made),
                     2 => Self::Resume(made),
                     3 => Self::TakeControl,
@@ -245,7 +245,7 @@ mod tests {
     fn buttons_and_whatever_else_a_page_says_are_told_apart() {
         let button = |code, made: f64| [&[2, code][..], &made.to_be_bytes()].concat();
         let at = Time::ZERO + Duration::from_millis(1_500);
-        assert_eq!(FromPage::parse(&button(0, 1_500.0)), Some(FromPage::Stop(at)));
+        assert_eq!(FromPage::parse(&button(0, 1_500.0)), Some(FromPage::Stop));
         assert_eq!(FromPage::parse(&button(2, 1_500.0)), Some(FromPage::Resume(at)));
         assert_eq!(FromPage::parse(&button(2, f64::NAN)), None);
         assert_eq!(FromPage::parse(&button(4, 0.0)), None);

@@ -184,7 +184,9 @@ struct State {
     pages: BTreeMap<PageId, Mailbox>,
     /// Those that are there to stop the robot alone: they are told what happens, and are shown nothing.
     asides: BTreeMap<PageId, Mailbox>,
-    /// When the last stop was pressed, by this host's clock.
+    /// When each of both said something last, or came.
+    heard: BTreeMap<PageId, Time>,
+    /// When the last stop came, by this host's clock.
     stopped: Time,
     /// Newest line of each kind of [`KEPT`], and of what was chosen of each offer.
     kept: BTreeMap<&'static str, Arc<[u8]>>,
@@ -220,6 +222,7 @@ impl Console {
             next_page: PageId::default(),
             pages: BTreeMap::new(),
             asides: BTreeMap::new(),
+            heard: BTreeMap::new(),
             stopped: Time::ZERO,
             kept: BTreeMap::from([("console", frame::event(&about.to_string()))]),
             next_key: Time::ZERO,

@@ -32,14 +32,14 @@ pub(crate) struct Conversation {
 impl Conversation {
     /// One that has shown the token. `None`: there are too many.
     pub(crate) fn enter(shared: &Arc<Shared>, mailbox: &Mailbox, aside: bool) -> Option<Self> {
-        let page = shared.enter(mailbox, aside)?;
+        let page = shared.enter(Clock::since_boot(), mailbox, aside)?;
         Some(Self { shared: shared.clone(), mailbox: mailbox.clone(), page, aside })
     }
 
     /// Takes what it says. An error: that is nothing that there is, and ends it.
     pub(crate) fn says(&self, message: &[u8]) -> Result<(), Closed> {
         let said = FromPage::parse(message).ok_or(Closed)?;
-        if self.aside && !matches!(said, FromPage::Stop(_)) {
+        if self.aside && !matches!(said, FromPage::Stop) {
             return Err(Closed);
         }
         self.shared.take(self.page, &self.mailbox, said);

@@ -38,6 +38,8 @@ pub struct Seat {
     held: Option<Rate>,
     /// Nothing was held since the last stop, lapse or change of hands.
     armed: bool,
+    /// What is held there still, for all that the page knows, was let go here.
+    untold: bool,
     lapses: u64,
     hold_to_run: bool,
 }
@@ -53,6 +55,7 @@ impl Seat {
             heard: None,
             held: None,
             armed: false,
+            untold: false,
             lapses: 0,
             hold_to_run: false,
         }
@@ -71,7 +74,7 @@ impl Seat {
     /// The robot is resumed. What is held moves it only where it had to be.
     pub fn resumed(&mut self) {
         if !self.hold_to_run {
-            self.disarm();
+            self.let_go();
         }
     }
 
@@ -83,6 +86,11 @@ impl Seat {
     /// How often a lease lapsed while something was held.
     pub const fn lapses(&self) -> u64 {
         self.lapses
+    }
+
+    /// Was something let go, since this was asked last, that is held still for all that the page in control knows? It is to be told.
+    pub fn is_untold(&mut self) -> bool {
+        std::mem::take(&mut self.untold)
     }
 
     /// May another one sit down? Nobody sits there, or one that is hidden, hung, or gone by a way that nobody has missed yet.
@@ -114,6 +122,11 @@ impl Seat {
         (self.held, self.armed) = (None, false);
     }
 
+    fn let_go(&mut self) {
+        self.untold |= self.held.is_some();
+        self.disarm();
+    }
+
     /// What a page held when its clock, which is the gateway's, said `made`. One that is not in control holds nothing.
     pub fn input(&mut self, now: Time, page: PageId, made: Time, held: Option<Rate>) {
         if self.holder != Some(page) {
@@ -125,6 +138,7 @@ impl Seat {
         // Nobody says what will be.
         self.heard = Some(made.min(now));
         self.armed |= held.is_none();
+        self.untold &= held.is_some();
         self.held = held.filter(|_| self.armed);
         self.lapse(now);
     }
@@ -147,7 +161,7 @@ impl Seat {
     fn lapse(&mut self, now: Time) {
         if self.heard.is_some_and(|heard| now.saturating_since(heard) > self.lease()) {
             self.lapses += u64::from(self.held.is_some());
-            self.disarm();
+            self.let_go();
         }
     }
 }
@@ -182,6 +196,7 @@ mod tests {
             }
             seat.input(at(130), ONE, at(130), Some(RATE));
             assert_eq!((seat.grip(at(130)), seat.lapses()), (Grip::Released, 1));
+            assert!(seat.is_untold());
             seat.input(at(140), ONE, at(140), None);
             seat.input(at(150), ONE, at(150), Some(RATE));
             assert_eq!(seat.grip(at(150)), Grip::Held(RATE));
@@ -216,6 +231,8 @@ mod tests {
             seat.holds_to_run(hold_to_run);
             seat.resumed();
             assert_eq!(seat.grip(at(1)) == Grip::Held(RATE), hold_to_run);
+            // Once.
+            assert_eq!((seat.is_untold(), seat.is_untold()), (!hold_to_run, false));
         }
     }
 

@@ -20,8 +20,8 @@ use crate::frame::{self, FromPage};
 use crate::gate::{Asked, PROTOCOL, REQUEST};
 use crate::outbox::{Closed, Due, Mailbox};
 use crate::page::{Carrier, Conversation, write_to};
-use crate::seat::PageId;
-use crate::{Choice, Elsewhere, Offer, PAGES, Shared};
+use crate::seat::{ABSENT, PageId};
+use crate::{Choice, Elsewhere, Offer, PAGES, Shared, State};
 
 /// Whoever asks has so long for a request, and to read each part of an answer.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(1);
@@ -31,6 +31,8 @@ pub(crate) const CONNECTIONS: usize = 16;
 const KEYS: Duration = Duration::from_secs(1);
 /// A reset or a resume that was pressed longer ago does not count.
 const MEANT: Duration = Duration::from_secs(1);
+/// A page or an aside that said nothing for longer keeps no other from its place: a page pings twice a second.
+pub(crate) const SILENCE: Duration = Duration::from_secs(5);
 /// Asides at most, each to stop the robot and for nothing else.
 const ASIDES: usize = 8;
 
@@ -246,23 +248,24 @@ impl Carrier for WebSocket<TcpStream> {
 
 impl Shared {
     /// A page comes, or an aside of one, which never sits. `None`: there are too many.
-    pub(crate) fn enter(&self, mailbox: &Mailbox, aside: bool) -> Option<PageId> {
+    pub(crate) fn enter(&self, now: Time, mailbox: &Mailbox, aside: bool) -> Option<PageId> {
         let mut state = self.lock();
+        if !state.make_room(now, aside) {
+            return None;
+        }
         let page = state.next_page;
+        state.next_page.0 += 1;
+        state.heard.insert(page, now);
         if aside {
-            if state.asides.len() == ASIDES {
-                return None;
-            }
-            state.next_page.0 += 1;
             state.asides.insert(page, mailbox.clone());
             return Some(page);
         }
-        if state.pages.len() == PAGES {
-            return None;
-        }
-        state.next_page.0 += 1;
         state.kept.values().for_each(|message| mailbox.event(message.clone()));
-        state.seat.take(Clock::since_boot(), page);
+        // Where another one is there somebody takes control by its button.
+        let is_alone = state.pages.keys().all(|other| state.silence(now, *other) > ABSENT);
+        if is_alone {
+            state.seat.take(now, page);
+        }
         state.pages.insert(page, mailbox.clone());
         drop(state);
         self.tell_seat();
@@ -270,12 +273,7 @@ impl Shared {
     }
 
     pub(crate) fn leave(&self, page: PageId) {
-        let mut state = self.lock();
-        state.asides.remove(&page);
-        let was_page = state.pages.remove(&page).is_some();
-        state.seat.leave(page);
-        drop(state);
-        if was_page {
+        if self.lock().remove(page) {
             self.tell_seat();
         }
     }
@@ -298,15 +296,17 @@ impl Shared {
     }
 
     pub(crate) fn take(&self, page: PageId, mailbox: &Mailbox, said: FromPage) {
+        if said != FromPage::Stop {
+            self.lock().hear(Clock::since_boot(), page);
+        }
         match said {
-            FromPage::Stop(made) => {
+            FromPage::Stop => {
                 // First of all.
                 self.buttons.press(Pressed::Alarm(Alarm::Pressed));
                 let (now, mut state) = (Clock::since_boot(), self.lock());
+                state.hear(now, page);
                 state.seat.disarm();
-                // A page that does not know this clock yet says zero.
-                let made = if made == Time::ZERO { now } else { made.min(now) };
-                state.stopped = state.stopped.max(made);
+                state.stopped = now;
             }
             FromPage::Input(made, held) => self.lock().seat.input(Clock::since_boot(), page, made, held),
             FromPage::Reset(made) => self.press(page, mailbox, made, Pressed::Reset),
@@ -390,9 +390,49 @@ impl Shared {
     }
 }
 
+impl State {
+    fn hear(&mut self, now: Time, page: PageId) {
+        self.heard.entry(page).and_modify(|heard| *heard = now);
+    }
+
+    fn silence(&self, now: Time, page: PageId) -> Duration {
+        self.heard.get(&page).map_or(Duration::MAX, |heard| now.saturating_since(*heard))
+    }
+
+    /// Is there a place for another page, or aside? Of too many the one that said nothing for longest is closed, where that is long: its connection may
+    /// have died without a word.
+    fn make_room(&mut self, now: Time, aside: bool) -> bool {
+        let (there, most) = if aside { (&self.asides, ASIDES) } else { (&self.pages, PAGES) };
+        if there.len() < most {
+            return true;
+        }
+        let longest = there.iter().max_by_key(|(page, _)| self.silence(now, **page));
+        let Some((page, mailbox)) = longest.filter(|(page, _)| self.silence(now, **page) > SILENCE) else {
+            return false;
+        };
+        let page = *page;
+        mailbox.close();
+        self.remove(page);
+        true
+    }
+
+    /// True: it was a page.
+    fn remove(&mut self, page: PageId) -> bool {
+        self.asides.remove(&page);
+        self.heard.remove(&page);
+        self.seat.leave(page);
+        self.pages.remove(&page).is_some()
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc::{Receiver, channel};
+
+    use taut_io::device::Buttons;
+
     use super::*;
+    use crate::{Console, ConsoleConfig};
 
     #[test]
     fn a_ping_of_the_protocol_is_answered_by_whoever_writes() -> io::Result<()> {
@@ -409,6 +449,64 @@ mod tests {
             mailbox.wait(PATIENCE.into()),
             Ok(Due { answers: vec![0x8a, 2, b'h', b'i'], message: None })
         );
+        Ok(())
+    }
+
+    /// A console, and whether something was pressed there.
+    fn console() -> io::Result<(Arc<Shared>, Receiver<Pressed>)> {
+        let (press, pressed) = channel();
+        let buttons = Buttons::default();
+        buttons.connect(move |button| {
+            let _ = press.send(button);
+        });
+        let config = ConsoleConfig {
+            port: 0,
+            token: 1,
+            input_lease: Duration::from_millis(120),
+            title: String::new(),
+            pictures: Vec::new(),
+            sound: false,
+            model: None,
+            offers: Vec::new(),
+            choose: None,
+        };
+        Ok((Console::listen(config, buttons)?.0.0, pressed))
+    }
+
+    #[test]
+    fn of_too_many_pages_or_asides_one_that_says_nothing_makes_room_for_one_that_stops() -> io::Result<()> {
+        let (shared, pressed) = console()?;
+        let (came, ms) = (Clock::since_boot(), Duration::from_millis(1));
+        for (aside, most) in [(false, PAGES), (true, ASIDES)] {
+            let there: Vec<Mailbox> = (0..most).map(|_| Mailbox::default()).collect();
+            for (mailbox, place) in there.iter().zip(0..) {
+                assert!(shared.enter(came + ms * place, mailbox, aside).is_some());
+            }
+            let another = Mailbox::default();
+            assert_eq!(shared.enter(came + SILENCE, &another, aside), None);
+            let page = shared.enter(came + SILENCE + ms, &another, aside);
+            let is_closed = |mailbox: &Mailbox| mailbox.wait(std::time::Duration::ZERO) == Err(Closed);
+            assert!(is_closed(&there[0]) && !there[1..].iter().any(is_closed));
+            shared.take(page.expect("there is room"), &another, FromPage::Stop);
+            assert_eq!(pressed.try_recv(), Ok(Pressed::Alarm(Alarm::Pressed)));
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_page_that_comes_sits_down_where_no_other_one_is_there() -> io::Result<()> {
+        let (shared, _) = console()?;
+        let (came, mailbox) = (Clock::since_boot(), Mailbox::default());
+        let enters = |at: Duration| shared.enter(came + at, &mailbox, false);
+        let first = enters(Duration::ZERO);
+        assert_eq!(shared.lock().seat.holder(), first);
+        // It is hidden: it holds nothing, and pings.
+        shared.lock().hear(came + ABSENT, PageId(0));
+        enters(ABSENT * 2);
+        assert_eq!(shared.lock().seat.holder(), first);
+        // None is heard any more.
+        let third = enters(ABSENT * 4);
+        assert_eq!(shared.lock().seat.holder(), third);
         Ok(())
     }
 }

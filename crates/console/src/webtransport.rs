@@ -33,7 +33,7 @@ use wtransport::{Connection, Endpoint, Identity, RecvStream, SendStream, ServerC
 use crate::frame::{Kind, LONGEST};
 use crate::outbox::{Closed, Due, Mailbox, SOUND};
 use crate::page::{Carrier, Conversation, write_to};
-use crate::serve::{CONNECTIONS, Open, PATIENCE};
+use crate::serve::{CONNECTIONS, Open, PATIENCE, SILENCE};
 use crate::{Elsewhere, Shared};
 
 /// A picture that is not there by then is worth nothing any more: the page takes what is older for stale, and nothing moves.
@@ -43,8 +43,6 @@ const VALID_DAYS: u32 = 13;
 const DAY: Duration = Duration::from_secs(24 * 3_600);
 /// Whoever connects has so long to show the token: round trips, and a packet that is lost among the first is sent again after a second.
 const STRANGER: Duration = Duration::from_secs(5);
-/// A page of which nothing comes for so long is gone. Browsers answer by themselves what is sent to keep a connection.
-const SILENCE: Duration = Duration::from_secs(5);
 /// Messages of states that wait for their stream: a fifth of a second.
 const STATES: usize = 10;
 /// What a page may have under way to here, bytes, of a stream and together; and back.
@@ -97,8 +95,9 @@ fn config(socket: UdpSocket, identity: Identity) -> ServerConfig {
         .send_window(SENT)
         // Of two pictures the older one goes first.
         .send_fairness(false)
-        .max_idle_timeout(IdleTimeout::try_from(SILENCE).ok())
-        .keep_alive_interval(Some(SILENCE / 5));
+        .max_idle_timeout(IdleTimeout::try_from(Duration::from(SILENCE)).ok())
+        // Browsers answer by themselves.
+        .keep_alive_interval(Some((SILENCE / 5).into()));
     let mut config =
         ServerConfig::builder().with_bind_socket(socket).with_custom_transport(identity, transport).build();
     config

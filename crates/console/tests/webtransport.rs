@@ -402,10 +402,12 @@ fn what_was_pressed_before_a_stop_or_long_ago_does_not_let_go_of_it_however_late
         let mut page = gateway.page(1 << 16).await;
         page.say(&pressed(1, NOW)).await;
         assert_eq!(gateway.pressed().await, Pressed::Reset);
+        // By a page that did not know yet of a stop, which was pressed sooner still and was on its way.
+        let unaware = pressed(1, NOW);
         // A stop that went another way, and was there sooner.
         page.say(&pressed(0, MS * 50)).await;
         assert_eq!(gateway.pressed().await, Pressed::Alarm(Alarm::Pressed));
-        for late in [pressed(1, MS * 100), pressed(2, MS * 90), pressed(2, MS * 1_100)] {
+        for late in [unaware, pressed(1, MS * 100), pressed(2, MS * 90), pressed(2, MS * 1_100)] {
             page.say(&late).await;
             page.event("button_late").await.unwrap();
         }
