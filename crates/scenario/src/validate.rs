@@ -303,23 +303,24 @@ fn check_stream(key: &str, stream: &Stream) -> Checked {
     }
     let alone =
         |kind: &str| fault(format!("{key}.multiplexer"), format!("{kind} needs `haptic` samples to ride on"));
-    if let Err(error) = stream.packing(Bytes::ZERO) {
-        return fault(format!("{key}.multiplexer"), error.to_string());
-    }
     match stream.multiplexer {
-        MultiplexerSpec::Separate => Ok(()),
-        MultiplexerSpec::FixedFragment(_) if stream.haptic.is_none() => alone("fixed_fragment"),
-        MultiplexerSpec::VisualHaptic if stream.haptic.is_none() => alone("visual_haptic"),
-        MultiplexerSpec::NetworkAware(_) if stream.haptic.is_none() => alone("network_aware"),
+        MultiplexerSpec::Separate => {}
+        MultiplexerSpec::FixedFragment(_) if stream.haptic.is_none() => return alone("fixed_fragment"),
+        MultiplexerSpec::VisualHaptic if stream.haptic.is_none() => return alone("visual_haptic"),
+        MultiplexerSpec::NetworkAware(_) if stream.haptic.is_none() => return alone("network_aware"),
         MultiplexerSpec::NetworkAware(aware) => {
-            within(format!("{key}.multiplexer.network_aware.max_samples"), aware.max_samples, 1, 7)
+            within(format!("{key}.multiplexer.network_aware.max_samples"), aware.max_samples, 1, 7)?;
         }
         MultiplexerSpec::FixedFragment(fixed) => {
             let key = format!("{key}.multiplexer.fixed_fragment.fragment");
-            within(key, fixed.fragment, Bytes::new(1), Bytes::new(1200))
+            within(key, fixed.fragment, Bytes::new(1), Bytes::new(1200))?;
         }
-        MultiplexerSpec::VisualHaptic => Ok(()),
+        MultiplexerSpec::VisualHaptic => {}
     }
+    stream
+        .packing(Bytes::ZERO)
+        .map(|_| ())
+        .or_else(|error| fault(format!("{key}.multiplexer"), error.to_string()))
 }
 
 /// A session or commands have so many paths at most.

@@ -282,6 +282,12 @@ fn a_channel_of_turns_gives_no_more_than_it_took_and_its_reserves() {
 
 #[test]
 #[ignore = "minutes"]
+fn a_channel_of_waves_gives_no_more_than_it_took_at_length() {
+    check::<Vector>(0..2, 1_000_000);
+}
+
+#[test]
+#[ignore = "minutes"]
 fn a_channel_of_turns_gives_no_more_than_it_took_at_length() {
     check::<Orientation>(0..4, 1_000_000);
 }

@@ -168,7 +168,17 @@ fn on_lte_a_picture_costs_states_and_forces_little() {
 /// taken by jitter, step by step, to a small part of what the path carries: the picture would stand still for good.
 #[test]
 fn on_lte_the_picture_goes_on_for_whoever_only_looks_on() {
-    for seed in 3..6 {
+    goes_on_for_whoever_looks_on(3..6);
+}
+
+#[test]
+#[ignore = "make test-long"]
+fn on_lte_the_picture_goes_on_for_whoever_only_looks_on_at_length() {
+    goes_on_for_whoever_looks_on(3..9);
+}
+
+fn goes_on_for_whoever_looks_on(seeds: std::ops::Range<u64>) {
+    for seed in seeds {
         let mut world = world(Over::Udp, [lte("downlink", seed), lte("uplink", seed)], Congestion::OwnQueue);
         world.look_on();
         let shown = film(world, 57, Some(ENCODER), false);
