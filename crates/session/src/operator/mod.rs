@@ -373,15 +373,16 @@ impl<T: Transport> Operator<T> {
         old
     }
 
-    /// Asked for again before it is answered, it is the same one, of which one more copy goes.
+    /// Asked for again before it can be answered, it is the same one, of which one more copy goes.
     fn begin_command(&mut self, now: Time, kind: Kind, epoch: u32) {
         match &mut self.command {
-            Some(pending) if pending.is(kind, epoch) => pending.hurry(now),
+            Some(pending) if pending.is(now, kind, epoch, timeout) => pending.hurry(now),
             _ => {
                 self.command = Some(Pending::new(now, kind, self.next_command, epoch));
                 self.next_command += 1;
             }
         }
+        let timeout = self.round_trip.timeout();
         self.repeat_command(now);
     }
 
