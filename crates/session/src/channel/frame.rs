@@ -32,7 +32,7 @@ impl Channels {
                 self.prepare(now, self.order[place], more, outlook);
             }
             let waiting = self.waiting(more);
-            self.packs.next(now, &waiting)
+            self.packs.next(now, &waiting, self.has_more())
         };
         match next {
             Some(Next::One) => self.take_one(now, more, outlook, &mut frame),
