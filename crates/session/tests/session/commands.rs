@@ -287,9 +287,9 @@ fn a_reset_and_a_resume_that_are_pressed_again_before_they_are_answered_are_done
 
 #[test]
 fn a_resume_that_is_pressed_again_after_a_cut_is_as_old_as_that_press() {
-    let way = || Chain::new(vec![Cut::at(at_ms(1_000)).lasting(MS * 900).into(), Delay::new(MS * 20).into()]);
+    let way = || Chain::new(vec![Cut::at(at_ms(1_000)).lasting(MS * 940).into(), Delay::new(MS * 20).into()]);
     let mut world = world(udp, [way(), way()]);
-    for pressed in [1_000, 1_900] {
+    for pressed in [1_000, 1_930] {
         world.run_until(at_ms(pressed));
         assert!(world.resume());
     }
