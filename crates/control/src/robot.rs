@@ -149,8 +149,26 @@ impl<P: Place> RobotEnd<P> {
         measured: &Surroundings<P>,
         limits: impl FnOnce(Motion<P>) -> Option<Motion<P>>,
     ) -> Option<RobotOutput<P>> {
+        self.take_step(measured, false, limits)
+    }
+
+    /// As [`step_within`](Self::step_within), while the hand is locked: the reference of a passive law stays where it is, and `limits` alone move it.
+    pub fn hold_within(
+        &mut self,
+        measured: &Surroundings<P>,
+        limits: impl FnOnce(Motion<P>) -> Option<Motion<P>>,
+    ) -> Option<RobotOutput<P>> {
+        self.take_step(measured, true, limits)
+    }
+
+    fn take_step(
+        &mut self,
+        measured: &Surroundings<P>,
+        is_held: bool,
+        limits: impl FnOnce(Motion<P>) -> Option<Motion<P>>,
+    ) -> Option<RobotOutput<P>> {
         let before = *self;
-        let output = self.advance(measured, limits);
+        let output = self.advance(measured, is_held, limits);
         if output.is_finite() {
             return Some(output);
         }
@@ -162,6 +180,7 @@ impl<P: Place> RobotEnd<P> {
     fn advance(
         &mut self,
         measured: &Surroundings<P>,
+        is_held: bool,
         limits: impl FnOnce(Motion<P>) -> Option<Motion<P>>,
     ) -> RobotOutput<P> {
         let Surroundings { arm, force } = measured;
@@ -179,6 +198,7 @@ impl<P: Place> RobotEnd<P> {
             Law::Wave(wave) => self.wave(&wave, &heard, &coupling),
             Law::Tdpa(tdpa) => self.damped(&tdpa, &heard, &coupling),
         };
+        let wanted = if is_held { [0.0; 3] } else { wanted };
         let asked = Motion { position: coupling.reference.after(self.period, &wanted), velocity: wanted };
         let reference = self.limit(&asked, &coupling, limits);
         let velocity = if reference == asked { wanted } else { coupling.velocity_to(&reference.position) };

@@ -39,9 +39,11 @@ impl Pending {
         Self { kind, number, created: now, epoch, copies: 0, next: now, sent: [Time::MAX; Self::REMEMBERED] }
     }
 
-    /// Is it this command, of the same stop?
-    pub(crate) fn is(&self, kind: Kind, epoch: u32) -> bool {
+    /// Is it this command, of the same stop? A reset or resume that ought to be answered by now is another: the robot judges it by its age.
+    pub(crate) fn is(&self, now: Time, kind: Kind, epoch: u32, timeout: Duration) -> bool {
+        let may_be_old = kind == Kind::EmergencyStop;
         (self.kind, self.epoch) == (kind, epoch)
+            && (may_be_old || now.saturating_since(self.created) <= timeout)
     }
 
     /// How many copies were sent.

@@ -100,6 +100,8 @@ pub(super) struct Led<P> {
     /// Of the reference.
     guard: Guard,
     measured: Option<Surroundings<P>>,
+    /// It was led by a locked hand last: the guard's set point is at rest.
+    is_held: bool,
     /// How long it may go on until its reserve is spent.
     pub(super) lasts: Option<Duration>,
 }
@@ -107,7 +109,13 @@ pub(super) struct Led<P> {
 impl<P: Part> Led<P> {
     /// What is measured counts for the watchdog's time.
     pub(super) fn new(end: RobotEnd<P>, limits: &MotionLimits, watchdog: Duration) -> Self {
-        Self { end, guard: Guard::new(P::limits(limits), watchdog), measured: None, lasts: None }
+        Self {
+            end,
+            guard: Guard::new(P::limits(limits), watchdog),
+            measured: None,
+            is_held: false,
+            lasts: None,
+        }
     }
 
     pub(super) fn begin_again(&mut self) {
@@ -133,7 +141,7 @@ impl<P: Part> Led<P> {
         P::message(state).iter().for_each(|message| self.end.receive(message, age));
     }
 
-    /// One period passes, in which the reference of a passive law stays where it is if the hand is locked. `None`: nothing is measured; an error: why the arm is to stop.
+    /// One period passes, in which the reference of a passive law stays where it is if the hand is locked, but for the workspace and the reach of its force. `None`: nothing is measured; an error: why the arm is to stop.
     pub(super) fn lead(
         &mut self,
         now: Time,
@@ -143,13 +151,16 @@ impl<P: Part> Led<P> {
         if !self.end.is_near(&measured.arm.position) {
             return Some(Err(DeviceFailure::TurnedApart));
         }
+        let begins_to_stay = is_locked && !std::mem::replace(&mut self.is_held, is_locked);
         let Self { end, guard, .. } = self;
         guard.measure(now, &told(&measured.arm));
         let mut allowed = None;
-        let output = end.step_within(&measured, |asked| {
-            allowed = if is_locked { None } else { bound(guard, now, asked) };
+        let limits = |asked| {
+            allowed = if begins_to_stay { None } else { bound(guard, now, asked) };
             allowed
-        });
+        };
+        let output =
+            if is_locked { end.hold_within(&measured, limits) } else { end.step_within(&measured, limits) };
         let Some(output) = output else {
             return Some(Err(DeviceFailure::Stopped("what it measures is no finite number".to_owned())));
         };

@@ -230,6 +230,20 @@ fn the_reference_of_a_passive_law_is_no_further_from_a_stuck_arm_than_its_force_
             assert!(place(&arm) <= 0.002 + 1e-6, "{law:?}: {} m", place(&arm));
         }
         assert!(place(&arm) > 0.0019, "{law:?}: {} m", place(&arm));
+        // Locked, it stays, but goes with an arm that is pushed away, and is held back no more than that.
+        let locked = |arm: &mut CoupledArm<Obedient>, at: f32| {
+            arm.device.stuck = Some(State { position: [at, 0.0, 0.0], ..State::at(Time::ZERO) });
+            let point = set_point(0.25, 0.0, 250.0);
+            assert!(arm.apply(&SetPoint { state: State { locked: true, ..point.state }, ..point }));
+            arm.measure();
+            place(arm)
+        };
+        (0..5).for_each(|_| assert!((locked(&mut arm, 0.0) - 0.002).abs() < 1e-4, "{law:?}"));
+        let (held, before) = (locked(&mut arm, 0.0), counted(&mut arm)[0]);
+        (0..300).for_each(|_| assert!((locked(&mut arm, 0.0) - held).abs() < 1e-9, "{law:?}"));
+        assert_eq!(counted(&mut arm)[0], before, "{law:?}");
+        (0..100).for_each(|_| _ = locked(&mut arm, -0.05));
+        assert!((place(&arm) + 0.048).abs() < 1e-4, "{law:?}: {} m", place(&arm));
     }
 }
 

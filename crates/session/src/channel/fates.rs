@@ -7,14 +7,13 @@ use super::declare::Agreed;
 use super::outgoing::Gone;
 use super::pack::Taken;
 use super::repeat::{Fragment, Sent};
-use super::sampler::Gate;
 use super::{ChannelEvent, ChannelId, Channels, End, TRANSPORT_FULL, incoming};
 
 impl Channels {
     /// The next frame that is lost; what is worth it goes again.
     pub(crate) fn poll_lost(&mut self, now: Time, timeout: Duration) -> Option<Sent> {
         let lost = self.under_way.poll_lost(now, timeout)?;
-        self.lose(now, &lost);
+        self.lose(now, &lost, DropCause::Loss);
         Some(lost)
     }
 
@@ -42,7 +41,7 @@ impl Channels {
         if cause != DropCause::Superseded || dropped.repeated {
             self.retry = now + TRANSPORT_FULL;
         }
-        self.lose(now, &dropped);
+        self.lose(now, &dropped, cause);
         for Fragment { channel: at, sequence, .. } in &dropped.fragments {
             let Some(End::Sends(out)) = self.ends.get_mut(*at) else { continue };
             if !out.agreed().is_some_and(Agreed::repeats) && out.lost_for_good(*sequence) {
@@ -53,12 +52,12 @@ impl Channels {
         Some(dropped)
     }
 
-    pub(super) fn lose(&mut self, now: Time, frame: &Sent) {
+    pub(super) fn lose(&mut self, now: Time, frame: &Sent, cause: DropCause) {
         for Fragment { channel, sequence, range } in &frame.fragments {
             if let Some(End::Sends(out)) = self.ends.get_mut(*channel) {
-                self.tallies[*channel].repeated += u64::from(out.lost(now, *sequence, range, &mut self.gone));
-                // The receiver may hold another message than the one that went last.
-                self.gates[*channel].iter_mut().for_each(Gate::restart);
+                self.tallies[*channel].repeated +=
+                    u64::from(out.lost(now, *sequence, range, cause, &mut self.gone));
+                self.gates[*channel].iter_mut().for_each(|gate| gate.lost(cause));
             }
             self.tell(*channel);
         }
@@ -116,10 +115,7 @@ impl Channels {
             self.events.push_back(match gone {
                 Gone::Dropped(sequence, cause) => {
                     tally.dropped.add(cause);
-                    // One that takes its place has a fate of its own.
-                    if cause != DropCause::Superseded {
-                        self.gates[at].iter_mut().for_each(Gate::restart);
-                    }
+                    self.gates[at].iter_mut().for_each(|gate| gate.lost(cause));
                     ChannelEvent::Dropped { channel, sequence, cause }
                 }
                 Gone::Arrived(sequence) => {
@@ -134,29 +130,57 @@ impl Channels {
 #[cfg(test)]
 mod tests {
     use taut_core::Bytes;
+    use taut_media::DeadbandConfig;
     use taut_wire::session::{ChannelKind, Delivery, Direction, Encoding, Role};
 
-    use super::super::{Channel, Outlook, Packing, Schema};
+    use super::super::{Channel, Outlook, Packing, Sampling, Schema};
     use super::*;
+
+    const AT: Time = Time::from_nanos(1_000_000_000);
+
+    fn opened(channel: Channel) -> Channels {
+        let mut channels = Channels::new(Role::Robot, &[channel], &Packing::default(), Bytes::new(28));
+        channels.open(&channels.declarations(), None);
+        channels
+    }
+
+    fn force(delivery: Delivery) -> Channel {
+        let schema = Schema::new("bytes", Encoding::Raw);
+        Channel::new("force", Direction::ToOperator, ChannelKind::Feedback, schema).delivery(delivery)
+    }
+
+    /// What waits goes, and the transport drops it.
+    fn goes(channels: &mut Channels, now: Time, cause: DropCause) -> Option<Sent> {
+        let way = Duration::from_millis(10);
+        let outlook = Outlook { rate: None, way, timeout: way * 3 };
+        let ready = channels.poll(now, 1, true, outlook, &mut Vec::new())?;
+        channels.sent(now, &ready, (0, 100));
+        channels.dropped(now, ready.number, cause)
+    }
 
     /// Nothing of it may leave: each frame takes the place of the one that waits.
     #[test]
     fn a_sample_that_goes_again_takes_the_place_of_itself_once_at_a_time() {
-        let schema = Schema::new("bytes", Encoding::Raw);
-        let force = Channel::new("force", Direction::ToOperator, ChannelKind::Feedback, schema);
-        let list = [force.delivery(Delivery::Deadline)];
-        let mut channels = Channels::new(Role::Robot, &list, &Packing::default(), Bytes::new(28));
-        channels.open(&channels.declarations(), None);
-        let (now, way) = (Time::ZERO + Duration::from_secs(1), Duration::from_millis(10));
-        let outlook = Outlook { rate: None, way, timeout: way * 3 };
-        assert!(channels.send(now, ChannelId(0), now, &[1; 100], false).is_ok());
-        let goes = |channels: &mut Channels, now| {
-            let ready = channels.poll(now, 1, true, outlook, &mut Vec::new())?;
-            channels.sent(now, &ready, (0, 100));
-            channels.dropped(now, ready.number, DropCause::Superseded)
-        };
-        let frames = (0..100).map_while(|_| goes(&mut channels, now)).count();
+        let mut channels = opened(force(Delivery::Deadline));
+        assert!(channels.send(AT, ChannelId(0), AT, &[1; 100], false).is_ok());
+        let frames = (0..100).map_while(|_| goes(&mut channels, AT, DropCause::Superseded)).count();
         assert_eq!(frames, 1);
-        assert!(goes(&mut channels, now + TRANSPORT_FULL).is_some(), "it is tried again");
+        let again = goes(&mut channels, AT + TRANSPORT_FULL, DropCause::Superseded);
+        assert!(again.is_some(), "it is tried again");
+    }
+
+    #[test]
+    fn what_is_like_a_sample_that_another_took_the_place_of_is_withheld_and_what_is_like_a_lost_one_goes() {
+        for delivery in [Delivery::Once, Delivery::Deadline] {
+            for (cause, withheld) in [(DropCause::Superseded, 1), (DropCause::Loss, 0)] {
+                let sampling = Sampling::deadband(DeadbandConfig::new());
+                let mut channels = opened(force(delivery).sampler(sampling));
+                let value = 1.0f32.to_be_bytes();
+                assert!(channels.send(AT, ChannelId(0), AT, &value, false).is_ok());
+                assert!(goes(&mut channels, AT, cause).is_some());
+                assert!(channels.send(AT, ChannelId(0), AT, &value, false).is_ok());
+                assert_eq!(channels.summaries()[0].withheld, withheld, "{delivery:?}, {cause:?}");
+            }
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! The next frame: which of what waits is in it, and its bytes.
 
-use taut_core::{Duration, Time};
+use taut_core::{DropCause, Duration, Time};
 use taut_media::{Order, Waiting};
 use taut_wire::session::{DataAck, DataHeader, Part, Piece};
 
@@ -32,7 +32,7 @@ impl Channels {
                 self.prepare(now, self.order[place], more, outlook);
             }
             let waiting = self.waiting(more);
-            self.packs.next(now, &waiting)
+            self.packs.next(now, &waiting, self.has_more())
         };
         match next {
             Some(Next::One) => self.take_one(now, more, outlook, &mut frame),
@@ -191,7 +191,7 @@ impl Channels {
             carried.push(Fragment { channel: *channel, sequence: rest.sequence, range });
         }
         if let Some(forgotten) = self.under_way.sent(now, ready, place, (carried, repeated, tells)) {
-            self.lose(now, &forgotten);
+            self.lose(now, &forgotten, DropCause::Loss);
         }
         let media_wait = self.has_more();
         self.packs.settle(media_wait);

@@ -396,6 +396,7 @@ impl Outgoing {
         now: Time,
         sequence: u64,
         range: &Range<usize>,
+        cause: DropCause,
         gone: &mut Vec<Gone>,
     ) -> bool {
         let Some(at) = self.find(sequence) else { return false };
@@ -403,7 +404,7 @@ impl Outgoing {
         let message = &mut self.messages[at];
         let Some(range) = message.beside.get_or_insert_default().lost(range) else { return false };
         let cause = match self.agreed {
-            Some(Agreed { repair: Repair::None, .. }) => DropCause::Loss,
+            Some(Agreed { repair: Repair::None, .. }) => cause,
             _ if message.is_late(now) => DropCause::TooLate,
             _ => return message.again(range),
         };

@@ -68,7 +68,7 @@ pub(super) struct Packs {
     constant: Option<usize>,
     /// When something live was made last, or was waited for at first.
     ticked: Option<Time>,
-    /// Since when something waits that is not live, and nothing of that went.
+    /// Since when something waits that is not live and might go, and nothing of that went.
     starves: Option<Time>,
     /// What the frame that was given out last is.
     given: Option<(Order, u64)>,
@@ -131,13 +131,13 @@ impl Packs {
             && !self.is_starved(now)
     }
 
-    /// What goes next, if anything does.
-    pub(super) fn next(&mut self, now: Time, waiting: &Waiting) -> Option<Next> {
+    /// What goes next, if anything does; `media_wait`: something that is not live, though it may not go now.
+    pub(super) fn next(&mut self, now: Time, waiting: &Waiting, media_wait: bool) -> Option<Next> {
         self.given = None;
         let Some(packer) = &mut self.packer else { return Some(Next::One) };
         self.ticked.get_or_insert(now);
         packer.time_out(now);
-        self.starves = waiting.media.map(|_| self.starves.unwrap_or(now));
+        self.starves = self.starves.or(waiting.media.map(|_| now)).filter(|_| media_wait);
         if let Some(order) = packer.next(waiting) {
             return Some(Next::Some(order));
         }
@@ -269,6 +269,26 @@ mod tests {
 
     use super::*;
     use taut_core::Time;
+
+    /// As if nothing found room beside what is live each millisecond, while congestion control lets nothing else go for one of 50.
+    #[test]
+    fn what_starves_does_so_however_often_congestion_control_holds_it_back() {
+        let packing = Packing::new(Scheme::FixedFragment { fragment: Bytes::new(58) }).unwrap();
+        let mut packs = Packs::new(&packing, Bytes::new(28));
+        let alone = |packs: &mut Packs, ms: u64, media_wait: bool| {
+            let now = Time::ZERO + Duration::from_millis(ms);
+            packs.tick(now, true);
+            let media = (media_wait && ms % 50 != 49).then_some(20);
+            let next = packs.next(now, &Waiting { samples: 1, media }, media_wait).expect("a sample goes");
+            packs.gave(next, 0);
+            packs.settle(media_wait);
+            packs.next(now, &Waiting { samples: 0, media }, media_wait).is_some()
+        };
+        let first = (0..400).find(|ms| alone(&mut packs, *ms, true));
+        assert_eq!(first, Some(100));
+        packs.restart();
+        assert!((400..550).all(|ms| !alone(&mut packs, ms, ms != 450)), "nothing waited meanwhile");
+    }
 
     proptest! {
         #[test]

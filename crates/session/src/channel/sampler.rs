@@ -1,6 +1,6 @@
 //! Which messages are worth sending: what their numbers mean, and by how much these have to change.
 
-use taut_core::Time;
+use taut_core::{DropCause, Time};
 use taut_media::{DeadbandConfig, Sampler};
 use taut_wire::session::{Direction, Encoding};
 
@@ -113,6 +113,13 @@ impl Gate {
     /// Nothing has gone to this peer.
     pub(super) fn restart(&mut self) {
         self.exact = None;
+    }
+
+    /// A message did not arrive: the receiver may hold another than the one that went last. One that takes its place has a fate of its own.
+    pub(super) fn lost(&mut self, cause: DropCause) {
+        if cause != DropCause::Superseded {
+            self.restart();
+        }
     }
 
     /// What the message says; `None` where nobody can tell.

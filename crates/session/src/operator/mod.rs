@@ -103,6 +103,10 @@ pub struct Operator<T> {
     /// The enabling input was held since the last resume, and then it was let go: until the next one it counts as that.
     was_held: bool,
     let_go: bool,
+    /// A state said so to the transport, ahead of all that waits.
+    said_let_go: bool,
+    /// The robot demands the enabling input.
+    hold_to_run: bool,
     next_foreign: Time,
     next_hello: Time,
     hellos: u32,
@@ -170,6 +174,8 @@ impl<T: Transport> Operator<T> {
             latched: false,
             was_held: false,
             let_go: false,
+            said_let_go: false,
+            hold_to_run: false,
             next_foreign: Time::ZERO,
             next_hello: Time::ZERO,
             hellos: 0,
@@ -194,11 +200,11 @@ impl<T: Transport> Operator<T> {
     /// # Errors
     /// See [`StateError`]; each refusal is counted.
     pub fn send_state(&mut self, now: Time, state: State) -> Result<u64, StateError> {
-        let was_let_go = self.let_go;
         let enabling = self.enables(state.enabling);
         let mut state = self.as_sent(State { created: state.created.min(now), enabling, ..state });
-        // That the enabling input is let go waits for no turn, where the codec has such states.
-        if self.let_go && !was_let_go && self.config.codec == Codec::Native {
+        // That the enabling input is let go waits for no turn, where the robot demands it: once, but however often that is refused.
+        let releases = self.let_go && self.hold_to_run && !self.said_let_go;
+        if releases {
             state.priority = Priority::Emergency;
         }
         let item = self.sending.item(state);
@@ -208,7 +214,7 @@ impl<T: Transport> Operator<T> {
         }
         let sequence = item.sequence;
         if let Some(urgent) = self.sending.take(now, item) {
-            self.transmit_urgent(now, &urgent);
+            self.said_let_go |= self.transmit_urgent(now, &urgent) && releases;
         }
         self.settle(now);
         Ok(sequence)
@@ -350,6 +356,7 @@ impl<T: Transport> Operator<T> {
         self.latched = false;
         self.was_held = false;
         self.let_go = false;
+        self.said_let_go = false;
         self.sending.channels.flush_motion(DropCause::Stopped);
         self.sending.flush(DropCause::Stopped);
         self.begin_command(now, Kind::Resume, self.robot.epoch);
@@ -373,10 +380,11 @@ impl<T: Transport> Operator<T> {
         old
     }
 
-    /// Asked for again before it is answered, it is the same one, of which one more copy goes.
+    /// Asked for again before it can be answered, it is the same one, of which one more copy goes.
     fn begin_command(&mut self, now: Time, kind: Kind, epoch: u32) {
+        let timeout = self.round_trip.timeout();
         match &mut self.command {
-            Some(pending) if pending.is(kind, epoch) => pending.hurry(now),
+            Some(pending) if pending.is(now, kind, epoch, timeout) => pending.hurry(now),
             _ => {
                 self.command = Some(Pending::new(now, kind, self.next_command, epoch));
                 self.next_command += 1;
@@ -600,6 +608,7 @@ impl<T: Transport> Operator<T> {
     /// There is a session with a robot that is set so.
     fn open(&mut self, now: Time, robot: &Hello) {
         self.phase = Phase::Open;
+        self.hold_to_run = robot.hold_to_run;
         // It answers nobody whom it has not heard.
         self.sending.channels.open(&robot.channels, self.greeted);
         self.began.get_or_insert(now);

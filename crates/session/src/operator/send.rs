@@ -145,11 +145,11 @@ impl<T: Transport> Operator<T> {
         let _ = self.port.send(now, &body, parcel);
     }
 
-    /// A state of priority emergency goes at once.
-    pub(super) fn transmit_urgent(&mut self, now: Time, item: &QueuedState) {
-        if self.sending.transmit(now, &mut self.port, item, 0, Body::State) {
-            self.counters.stream(0).sent += 1;
-        }
+    /// A state of priority emergency goes at once; false: the transport did not take it.
+    pub(super) fn transmit_urgent(&mut self, now: Time, item: &QueuedState) -> bool {
+        let taken = self.sending.transmit(now, &mut self.port, item, 0, Body::State);
+        self.counters.stream(0).sent += u64::from(taken);
+        taken
     }
 
     /// Sends what may go, and tells what became of what went.

@@ -1,7 +1,7 @@
 //! Emergency stop and resume.
 
 use taut_core::{Duration, Probability, Seed, Time, Transport};
-use taut_link::{Chain, Delay, Jitter, JitterConfig, Loss};
+use taut_link::{Chain, Cut, Delay, Jitter, JitterConfig, Loss};
 use taut_session::{
     Answer, OperatorConfig, OperatorEvent, Order, Priority, ResumeError, RobotConfig, RobotEvent, RobotState,
     State, StateError, StopCause,
@@ -283,4 +283,21 @@ fn a_reset_and_a_resume_that_are_pressed_again_before_they_are_answered_are_done
         }),
     ];
     assert_eq!((done, world.robot.state()), ([1, 1, 0], RobotState::Enabled));
+}
+
+#[test]
+fn a_resume_that_is_pressed_again_after_a_cut_is_as_old_as_that_press() {
+    let way = || Chain::new(vec![Cut::at(at_ms(1_000)).lasting(MS * 940).into(), Delay::new(MS * 20).into()]);
+    let mut world = world(udp, [way(), way()]);
+    for pressed in [1_000, 1_930] {
+        world.run_until(at_ms(pressed));
+        assert!(world.resume());
+    }
+    world.run_until(at_ms(2_500));
+    let answers =
+        world.observer.operator.iter().filter(|(_, event)| {
+            matches!(event, OperatorEvent::Resumed | OperatorEvent::ResumeRefused { .. })
+        });
+    let answers: Vec<_> = answers.map(|(_, event)| event.clone()).collect();
+    assert_eq!(answers, [OperatorEvent::Resumed]);
 }

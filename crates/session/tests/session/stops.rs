@@ -245,6 +245,32 @@ fn letting_go_in_a_state_waits_for_no_turn_of_a_lower_rate() {
 }
 
 #[test]
+fn letting_go_waits_for_no_turn_where_the_first_state_that_says_so_is_refused() {
+    let robot = RobotConfig::new().hold_to_run(true).watchdog(MS * 2_000);
+    let mut world = World::new(udp, OperatorConfig::new().rate(10), robot, delays(MS * 5), Log::default());
+    world.start();
+    let let_go = at_ms(1_030);
+    world.run_until(let_go);
+    world.sampling = None;
+    let released = State { enabling: false, ..State::at(let_go) };
+    assert_eq!(world.send(State { force: [f32::NAN; 3], ..released }), None);
+    assert!(world.send(released).is_some());
+    world.run_until(let_go + MS * 7);
+    assert_eq!(stops(&world).first().map(|(_, why)| *why), Some(StopCause::Released));
+}
+
+/// Nor does it overtake what the robot would otherwise be told.
+#[test]
+fn letting_go_is_in_its_turn_where_the_robot_does_not_demand_the_enabling_input() {
+    let mut world = world_with(udp, RobotConfig::new(), delays(MS * 5));
+    world.start();
+    world.enabling = false;
+    world.run_until(world.now + MS * 100);
+    assert_eq!(world.operator.status(world.now).streams[0].sent, 0);
+    assert_eq!(world.robot.state(), RobotState::Enabled);
+}
+
+#[test]
 fn a_locked_device_moves_nothing_and_does_not_stop_the_robot() {
     let mut world = world(udp, delays(MS));
     world.start();
