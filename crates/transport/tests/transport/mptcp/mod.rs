@@ -510,7 +510,7 @@ fn more_small_messages_than_may_be_early_arrive_when_one_path_is_cut() {
 }
 
 #[test]
-fn an_end_of_small_segments_has_room_for_what_a_peer_of_long_ones_sends() {
+fn pieces_fit_the_segments_of_the_end_that_has_the_smaller_ones() {
     let mut ways = vec![way(4), way(50)];
     ways[0].rate = Some(400_000_000);
     ways[1].cut = Some(at_ms(499));
@@ -527,6 +527,7 @@ fn an_end_of_small_segments_has_room_for_what_a_peer_of_long_ones_sends() {
     let full = Event::Refused(DropCause::QueueFullPackets);
     assert_eq!(net.events[1].iter().filter(|(_, event)| *event == full).count(), 0);
     assert_eq!((offered, net.ends[1].stats().received), (18, 18));
+    assert!(net.ends[0].stats().pieces >= 18 * 900_000 / 480);
 }
 
 #[test]
