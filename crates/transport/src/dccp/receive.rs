@@ -199,6 +199,9 @@ impl Dccp {
                 self.tear_down(now, State::TimeWait)
             };
         }
+        if self.state == State::Respond && matches!(header.packet, Packet::Close { .. }) {
+            return self.refuse_peer(now, ResetCode::Closed, 0);
+        }
         self.process_state(now, &header);
         if !self.is_connected() {
             return;

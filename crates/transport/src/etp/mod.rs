@@ -71,7 +71,7 @@ use control::Control;
 pub use gap::Gap;
 pub use gate::Sampling;
 use gate::{Gate, GateConfig};
-use receiver::Receiver;
+use receiver::{Receiver, Source};
 
 use crate::peer::Peer;
 use crate::udp::whole;
@@ -223,11 +223,12 @@ impl Etp {
     }
 
     fn handle_data(&mut self, now: Time, path: PathId, data: &Data<'_>) {
-        let is_other = self.peer.heard(now, path);
-        if !self.peer.is_at(path) {
-            return self.refuse(DropCause::Unauthenticated);
-        }
-        if let Err(cause) = self.receiver.accept(now, is_other, data) {
+        let moved = self.peer.heard(now, path);
+        let from = match self.peer.is_at(path) {
+            true => Source::Peer { moved: moved.then_some(path) },
+            false => Source::Elsewhere(path),
+        };
+        if let Err(cause) = self.receiver.accept(now, from, data) {
             return self.refuse(cause);
         }
         for message in data.messages().filter_map(Result::ok) {
@@ -320,9 +321,6 @@ impl Transport for Etp {
             && bytes.len() as u64 <= self.config.max_datagram.get();
         match Packet::parse(bytes) {
             Ok(Packet::Data(data)) if fits => self.handle_data(now, input.path, &data),
-            Ok(Packet::Feedback(_)) if !self.peer.is_at(input.path) => {
-                self.refuse(DropCause::Unauthenticated)
-            }
             Ok(Packet::Feedback(feedback)) if fits => self.handle_feedback(now, feedback),
             _ => self.refuse(DropCause::Malformed),
         }

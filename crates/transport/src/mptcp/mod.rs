@@ -104,8 +104,7 @@ pub struct Mptcp {
     subflows: Vec<Subflow>,
     /// Messages that no subflow has yet.
     waiting: StreamQueue,
-    /// The one of which subflows have some bytes, how many, and the number of its first piece.
-    begun: Option<(Message, usize, u64)>,
+    begun: Option<Begun>,
     next_dsn: u64,
     /// Pieces that subflows were given, from the first one on that the peer has not acknowledged.
     under_way: VecDeque<Given>,
@@ -122,6 +121,16 @@ pub struct Mptcp {
     message: Vec<u8>,
     events: VecDeque<Event>,
     stats: MptcpStats,
+}
+
+/// The message of which subflows have some bytes.
+#[derive(Debug)]
+struct Begun {
+    message: Message,
+    /// Bytes that were given to subflows.
+    sent: usize,
+    /// The number of its first piece.
+    first: u64,
 }
 
 #[derive(Debug)]
@@ -273,7 +282,7 @@ impl Mptcp {
     /// Nothing flows any more: reports every message of which the peer has not acknowledged all.
     fn report(&mut self) {
         let mut begun: Vec<(u64, u64)> = self.under_way.drain(..).map(|given| given.message).collect();
-        begun.extend(self.begun.take().map(|(message, _, first)| (first, message.tag)));
+        begun.extend(self.begun.take().map(|begun| (begun.first, begun.message.tag)));
         begun.dedup();
         let waiting = std::iter::from_fn(|| self.waiting.pop()).map(|message| message.tag);
         let tags = begun.into_iter().map(|(_, tag)| tag).chain(waiting);
@@ -494,7 +503,13 @@ impl Mptcp {
 
     /// Bytes that no subflow has of the message of which some have a part.
     fn rest(&self) -> u64 {
-        self.begun.as_ref().map_or(0, |(message, gone, _)| (message.data.len() - gone) as u64)
+        self.begun.as_ref().map_or(0, |begun| (begun.message.data.len() - begun.sent) as u64)
+    }
+
+    /// Of a piece with its header: with its framing it fills a segment, and the peer has room for [`OUT_OF_ORDER`] of those.
+    fn longest_piece(&self) -> usize {
+        let agreed = self.subflows.iter().filter_map(|subflow| subflow.tcp.longest_segment()).min();
+        usize::from(agreed.unwrap_or(self.config.subflow.mss)) - 4
     }
 
     /// Gives the next piece of the message that has begun, or of the next one, to a subflow, or to all of them; false when there is
@@ -503,12 +518,12 @@ impl Mptcp {
         if self.deaf || self.under_way.len() >= OUT_OF_ORDER {
             return false;
         }
+        let most = self.longest_piece() - HEADER;
         let next = match &self.begun {
-            Some((message, gone, _)) => Some(&message.data[*gone..]),
+            Some(begun) => Some(&begun.message.data[begun.sent..]),
             None => self.waiting.at(now, 0, &mut self.events).map(|message| &message.data[..]),
         };
         let Some(rest) = next else { return false };
-        let most = usize::from(self.config.subflow.mss) - HEADER - 4;
         let len = rest.len().min(most);
         let left = (rest.len() - len).div_ceil(most) as u32;
         let dsn = self.next_dsn;
@@ -525,10 +540,12 @@ impl Mptcp {
                 linux.took(len as u64);
                 linux.sent(now, dsn, piece);
             }
-            let begun = self.begun.take().or_else(|| Some((self.waiting.pop()?, 0, dsn)));
-            if let Some((message, gone, first)) = begun {
-                self.under_way.push_back(Given { message: (first, message.tag), arrived: false });
-                self.begun = (left > 0).then_some((message, gone + len, first));
+            let begin = || Some(Begun { message: self.waiting.pop()?, sent: 0, first: dsn });
+            if let Some(mut begun) = self.begun.take().or_else(begin) {
+                let message = (begun.first, begun.message.tag);
+                self.under_way.push_back(Given { message, arrived: false });
+                begun.sent += len;
+                self.begun = (left > 0).then_some(begun);
             }
             self.next_dsn += 1;
         }
@@ -632,7 +649,6 @@ impl Transport for Mptcp {
     /// What was offered is sent first.
     fn close(&mut self, now: Time) {
         self.closing = true;
-        self.schedule(now);
         self.finish(now);
         self.settle(now);
     }

@@ -235,8 +235,8 @@ pub struct Conversation<L: Library> {
     observed: Observed<<L::Connection as library::Connection>::Frames>,
     turned_away: TurnedAway,
     key_lines: Arc<KeyLines>,
-    /// When it was told the time last, and whether that was not for the first time then.
-    told: (Time, bool),
+    /// When it was told the time last.
+    told: Option<Time>,
     deadline: Option<Deadline>,
 }
 
@@ -343,7 +343,7 @@ impl<L: Library> Conversation<L> {
             observed: Observed::new(),
             turned_away: TurnedAway::default(),
             key_lines,
-            told: (Time::MAX, false),
+            told: None,
             deadline: None,
         };
         quic.find_deadline(Time::ZERO);
@@ -427,9 +427,11 @@ impl<L: Library> Conversation<L> {
         let paths = self.paths.next_time(client).filter(|_| open).map(|at| Deadline::new(at, "paths"));
         let first = earliest(earliest(paced, starts), paths);
         self.deadline = self.connections.iter_mut().fold(first, |first, connection| {
-            // At a round trip of microseconds what is paced is due at once, however often it was told the time.
-            let is_stuck = |at| self.told.1 && at <= self.told.0;
-            let due = connection.quic.due().map(|at| if is_stuck(at) { now + PACED_AGAIN } else { at });
+            let due = connection.quic.due().map(|at| match self.told {
+                // It knows that it is this late: at a round trip of microseconds what is paced is due at once over and over.
+                Some(told) if at <= told => told + PACED_AGAIN,
+                _ => at,
+            });
             earliest(first, due.map(|at| Deadline::new(at, "quic")))
         });
     }

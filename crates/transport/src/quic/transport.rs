@@ -167,7 +167,7 @@ impl<L: Library> Transport for Conversation<L> {
     fn handle_timeout(&mut self, now: Time) {
         self.lent(now, |quic| {
             quic.start(now);
-            quic.told = (now, quic.told.0 == now);
+            quic.told = Some(now);
             for connection in &mut quic.connections {
                 connection.quic.on_time(now);
                 if quic.state == State::Open(connection.handle) {

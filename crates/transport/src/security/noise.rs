@@ -313,20 +313,22 @@ impl Keys {
     }
 
     /// [Opens](Self::open) a message of a stream, of whose counter these are the low 16 bits: the one nearest to what is expected
-    /// next, or one further on, for those between may never have entered the stream.
+    /// next, or where `after_gaps` one further on, for those between may never have entered the stream.
     ///
     /// # Errors
     /// As [`Self::open`].
     pub(crate) fn open_next(
         &mut self,
         low: u16,
+        after_gaps: bool,
         sealed: &[u8],
         out: &mut Vec<u8>,
     ) -> Result<(Opened, bool), DropCause> {
         let nearest = nearest(self.window.next(), low.into(), 16).unwrap_or(low.into());
         let opened = self.open(nearest, sealed, out);
         opened.or_else(|cause| {
-            let mut further = (1..=GAPS).map(|gaps| nearest + (gaps << 16));
+            let gaps = if after_gaps { GAPS } else { 0 };
+            let mut further = (1..=gaps).map(|gaps| nearest + (gaps << 16));
             further.find_map(|counter| self.open(counter, sealed, out).ok()).ok_or(cause)
         })
     }

@@ -436,9 +436,10 @@ impl<T: Transport> Sealed<T> {
 
     fn open(&mut self, low: u16, sealed: &[u8], path: PathId, stream: StreamId) -> Result<(), DropCause> {
         let keys = self.keys.as_mut().ok_or(DropCause::Unauthenticated)?;
-        let opened = keys.open_next(low, sealed, &mut self.opened)?;
-        debug_assert_eq!(opened.0, Opened::Inner, "the counter has no such bit");
+        // Who is not known yet gets one attempt: nothing is missing before the first message.
         let first = self.phase == Phase::Waiting;
+        let opened = keys.open_next(low, !first, sealed, &mut self.opened)?;
+        debug_assert_eq!(opened.0, Opened::Inner, "the counter has no such bit");
         self.opened_up();
         // Not by what a newcomer says, who would be its own earlier life that still speaks.
         if let (Role::Responder { reception, serves: true, .. }, Some(peer)) = (&self.role, self.peer) {

@@ -43,6 +43,8 @@ pub(super) struct Negotiated {
     pub(super) recent_stamp: Option<u32>,
     /// Last.ACK.sent.
     pub(super) last_ack: u64,
+    /// Bytes of data in a segment, with the option of timestamps.
+    segment: u16,
     mss: u16,
     peer_window: u64,
 }
@@ -131,6 +133,7 @@ impl Tcp {
         self.receiver.begin(widen(syn.sequence, 1 << 32 | u64::from(syn.sequence)));
         let stamps = theirs.timestamps.filter(|_| self.config.timestamps);
         let mss = theirs.mss.unwrap_or(DEFAULT_MSS).max(MIN_MSS).min(self.config.mss);
+        self.negotiated.segment = mss;
         self.negotiated.mss = if stamps.is_some() { mss - TIMESTAMPS_LEN } else { mss };
         self.negotiated.recent_stamp = stamps.map(|stamps| stamps.value);
         self.negotiated.sack = self.config.sack && theirs.sack_permitted;
@@ -140,6 +143,11 @@ impl Tcp {
         }
         self.negotiated.peer_window = u64::from(syn.window);
         self.negotiated.last_ack = self.receiver.next();
+    }
+
+    /// The longest segment that both ends take; [`None`] before the handshake told.
+    pub(crate) fn longest_segment(&self) -> Option<u16> {
+        Some(self.negotiated.segment).filter(|bytes| *bytes > 0)
     }
 
     fn establish(&mut self, now: Time) {

@@ -458,7 +458,7 @@ fn carry(from: &mut impl Transport, to: &mut impl Transport, now: Time) -> usize
     count
 }
 
-/// One that waits answers whoever talks, and nobody else's numbers count.
+/// Each address has numbers of its own.
 #[test]
 fn a_stray_datagram_does_not_make_the_peers_packets_late() {
     let mut robot = Etp::waiting(EtpConfig::session(MS)).expect("within its ranges");
@@ -470,12 +470,17 @@ fn a_stray_datagram_does_not_make_the_peers_packets_late() {
         let told = std::iter::from_fn(|| robot.poll_event());
         told.filter(|event| !matches!(event, Event::Gauge { .. } | Event::Connected)).collect::<Vec<_>>()
     };
-    let received = [Event::Received { data: b"state".to_vec(), path: PathId(1), stream: StreamId(0) }];
+    let received =
+        |path| [Event::Received { data: b"state".to_vec(), path: PathId(path), stream: StreamId(0) }];
     for number in 0..10 {
-        assert_eq!(arrives(number, 1, number as u32), received);
+        assert_eq!(arrives(number, 1, number as u32), received(1));
     }
-    assert_eq!(arrives(10, 2, 1 << 30), [Event::Refused(DropCause::Unauthenticated)]);
-    assert_eq!(arrives(11, 1, 10), received);
+    assert_eq!(arrives(10, 2, 1 << 30), received(2));
+    assert_eq!(arrives(10, 2, 1 << 30), [Event::Refused(DropCause::Duplicate)]);
+    assert_eq!(arrives(11, 1, 10), received(1));
+    assert_eq!(arrives(11, 3, 0), received(3));
+    assert_eq!(arrives(12, 1, 10), [Event::Refused(DropCause::Duplicate)]);
+    assert_eq!(arrives(12, 1, 11), received(1));
 }
 
 #[test]

@@ -92,13 +92,22 @@ fn a_server_that_waits_survives_whoever_wants_or_says_what_ends_a_connection() {
     let Packet::Reset { ack, code, data } = reset else { panic!("{reset:?}") };
     assert_eq!((ack, code, data[0]), (Seq::new(7), ResetCode::MandatoryError as u8, 99));
     // One that is answered, and thinks better of it.
-    net.deliver(SERVER, 5, &request(7, &[]), false);
-    let response = net.records.last().expect("a response").repr;
-    let packet = Packet::Reset { ack: response.sequence, code: 2, data: [0; 3] };
-    let (source_port, destination_port) = (6511, 6511);
-    let goodbye = Repr { source_port, destination_port, sequence: Seq::new(8), packet, ..Repr::default() };
-    net.deliver(SERVER, 5, &forged(goodbye), false);
-    assert_eq!((net.ends[SERVER].state(), net.closed_at(SERVER)), (State::Listen, None));
+    let goodbyes: [fn(Seq) -> Packet; 2] =
+        [|ack| Packet::Reset { ack, code: 2, data: [0; 3] }, |ack| Packet::Close { ack }];
+    for goodbye in goodbyes {
+        net.deliver(SERVER, 5, &request(7, &[]), false);
+        let response = net.records.last().expect("a response").repr;
+        let packet = goodbye(response.sequence);
+        let (source_port, destination_port) = (6511, 6511);
+        let goodbye =
+            Repr { source_port, destination_port, sequence: Seq::new(8), packet, ..Repr::default() };
+        net.deliver(SERVER, 5, &forged(goodbye), false);
+        assert_eq!((net.ends[SERVER].state(), net.closed_at(SERVER)), (State::Listen, None));
+        assert_eq!(net.is_connected(SERVER), None);
+    }
+    let answer = net.records.last().expect("an answer to Close").repr.packet;
+    let Packet::Reset { ack, code, .. } = answer else { panic!("{answer:?}") };
+    assert_eq!((ack, code), (Seq::new(8), ResetCode::Closed as u8));
     net.links.iter_mut().for_each(|link| link.loss = 0.0);
     net.run_until(at_ms(2_000));
     assert!(net.is_connected(CLIENT).is_some() && net.is_connected(SERVER).is_some());

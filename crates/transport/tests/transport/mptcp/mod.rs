@@ -510,6 +510,27 @@ fn more_small_messages_than_may_be_early_arrive_when_one_path_is_cut() {
 }
 
 #[test]
+fn pieces_fit_the_segments_of_the_end_that_has_the_smaller_ones() {
+    let mut ways = vec![way(4), way(50)];
+    ways[0].rate = Some(400_000_000);
+    ways[1].cut = Some(at_ms(499));
+    let subflow = TcpConfig {
+        send_buffer: Bytes::new(8 << 20),
+        receive_window: Bytes::new(8 << 20),
+        ..config(Scheduler::MinRtt).subflow
+    };
+    let config = MptcpConfig { subflow, ..config(Scheduler::MinRtt) };
+    let mut net = Net::new(config.clone(), ways);
+    let subflow = TcpConfig { mss: 500, ..config.subflow.clone() };
+    net.ends[1] = Mptcp::server(MptcpConfig { subflow, ..config }, Seed::new(5).stream("server"));
+    let offered = transfer(&mut net, 900_000, 18, 4_000);
+    let full = Event::Refused(DropCause::QueueFullPackets);
+    assert_eq!(net.events[1].iter().filter(|(_, event)| *event == full).count(), 0);
+    assert_eq!((offered, net.ends[1].stats().received), (18, 18));
+    assert!(net.ends[0].stats().pieces >= 18 * 900_000 / 480);
+}
+
+#[test]
 fn nothing_is_heard_of_a_peer_whose_message_was_too_long_whatever_its_numbers() {
     let config = TcpConfig { max_message: Bytes::new(10_000), ..TcpConfig::default() };
     let pieces = [(0, 9_000, 9_000), (1, 9_000, 9_000), (u64::MAX, 0, 10), (u64::MAX, 0, 10)];

@@ -1,11 +1,11 @@
 //! Transports with a life of their own inside.
 
 use taut_core::{
-    Datagram, Duration, Ecn, Event, Message, PathId, Reliability, Seed, StreamId, Time, Transport,
+    Datagram, Duration, Ecn, Event, Message, PathId, Priority, Reliability, Seed, StreamId, Time, Transport,
 };
 use taut_transport::dccp::{Dccp, DccpConfig};
 use taut_transport::entropy::Entropy;
-use taut_transport::etp::{Etp, EtpConfig};
+use taut_transport::etp::{Adaptive, ConfigError, Etp, EtpConfig};
 use taut_transport::identity::Trust;
 use taut_transport::mtip::{Mtip, MtipConfig};
 use taut_transport::sctp::{Sctp, SctpConfig};
@@ -81,6 +81,44 @@ fn the_gap_transport_finds_its_gap_inside() {
     }
     let arrived = net.received(1).count();
     assert!((470..=500).contains(&arrived), "one each 4 ms: {arrived}");
+}
+
+/// The transport inside still answers where the operator was, and learns there what arrives.
+#[test]
+fn a_stop_from_a_new_address_is_heard_at_once_through_the_gap_transport() {
+    let end = |etp: fn(EtpConfig) -> Result<Etp, ConfigError>| {
+        move || etp(EtpConfig::adaptive(Adaptive::new())).expect("in range")
+    };
+    let mut net = around(end(Etp::new)(), end(Etp::waiting)).lossy(0.0);
+    let say = |net: &mut Net<Secured<Etp>>, end: usize, data: &[u8], priority| {
+        let priority = Priority(priority);
+        let message = Message { data: data.to_vec(), created: net.now, priority, ..Message::default() };
+        net.ends[end].send(net.now, message).expect("there is room");
+        net.drain(end);
+    };
+    let chat = |net: &mut Net<Secured<Etp>>| {
+        for _ in 0..100 {
+            say(net, 0, b"motion", 2);
+            say(net, 1, b"force", 2);
+            net.run_for(MS * 9);
+        }
+    };
+    net.run_until(at_ms(100));
+    chat(&mut net);
+    net.ways[0].path = PathId(3);
+    say(&mut net, 0, b"stop", 0);
+    net.run_for(MS * 10);
+    assert_eq!(net.received(1).last(), Some((net.now, &b"stop"[..])));
+    chat(&mut net);
+    net.run_for(MS * 10);
+    assert_eq!((net.received(1).count(), net.received(0).count()), (201, 200));
+    for end in &net.ends {
+        assert_eq!((end.inner().gap(), end.stats().unauthenticated), (MS, 0), "reports arrive, too");
+    }
+    chat(&mut net);
+    net.run_for(MS * 10);
+    let robot = net.ends[1].inner().stats();
+    assert_eq!((net.received(1).count(), robot.packets_missing), (301, 0), "it counts on where it is now");
 }
 
 /// Of five messages that `end` takes: those that it drops, and those that come, when `ends` is what happens next.

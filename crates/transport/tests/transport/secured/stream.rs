@@ -137,6 +137,22 @@ fn a_message_is_known_however_many_before_it_never_entered_the_stream() {
     assert_eq!(net.received(1).map(|(_, data)| data).collect::<Vec<_>>(), [b"known"; 3]);
 }
 
+/// The first message has counter 0, and others are not looked for: noise costs one attempt.
+#[test]
+fn before_the_first_message_none_from_far_ahead_is_known() {
+    let mut net = over_datagrams();
+    net.ways[0].filter = |data| data[0] == 4;
+    net.run_until(at_ms(100));
+    assert_eq!((net.ends[0].is_open(), net.ends[1].is_open()), (true, false));
+    (1..1 << 16).for_each(|_| say(&mut net, 0, b"lost"));
+    net.ways[0].filter = |_| false;
+    say(&mut net, 0, b"far ahead");
+    net.run_for(MS * 20);
+    assert_eq!(net.sent.last().map(|(.., data)| &data[..3]), Some(&[4, 0, 0][..]));
+    assert_eq!((net.received(1).count(), net.ends[1].stats().unauthenticated), (0, 1));
+    assert!(!net.ends[1].is_open());
+}
+
 #[test]
 fn what_did_not_arrive_after_goodbye_is_told() {
     let mut net = over_tcp("operator");
