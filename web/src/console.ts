@@ -174,10 +174,12 @@ class Console {
       case "robot":
         if (event.state !== "ENABLED") this.release();
         break;
-      case "let_go":
+      case "hold_lapsed":
         this.release();
         break;
       case "emergency_stopped":
+        // One more stop changes nothing of how the robot stands.
+        this.headset.interrupt();
         this.panels.acknowledged(this.stopPressedAt === null ? event.after_ms : now - this.stopPressedAt);
         this.stopPressedAt = null;
         this.stopAside.over();
@@ -271,10 +273,12 @@ class Console {
     if (performance.now() - this.stopSaidAt > AFTER_STOP) this.sayPressed(code);
   }
 
-  /** A reset, or what lets the robot move. */
+  /** A reset, or what lets the robot move; before, the seat, where it is free. */
   private goOn(): void {
     const { standing } = this.panels.words();
-    if (standing === "STOPPED") this.ask(wire.Button.reset);
+    // Nothing else can be pressed in a headset.
+    if (!this.inControl) this.sayPressed(wire.Button.takeControl);
+    else if (standing === "STOPPED") this.ask(wire.Button.reset);
     else if (standing === "PAUSED" || standing === "DISABLED") this.ask(wire.Button.resume);
   }
 

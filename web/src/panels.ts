@@ -108,7 +108,8 @@ export class Panels {
   }
 
   private standing(standing: string): void {
-    if (this.stands !== standing) this.standsSince = performance.now();
+    // From when on it may move.
+    if (this.stands in STANDS && !(standing in STANDS)) this.standsSince = performance.now();
     this.stands = standing;
     element("standing").dataset.is = standing;
     this.write("standing", STANDS[standing] ?? standing);
@@ -183,9 +184,9 @@ export class Panels {
     this.write("paths", paths.join(", ") || "one");
   }
 
-  /** Has a robot that told how it is told nothing for longer than that, ms, while it may move? One that rests may tell nothing. */
+  /** Has the robot told nothing for longer than that, ms, while it may move? One that rests may tell nothing. */
   isStale(now: number, limit: number): boolean {
-    return !(this.stands in STANDS) && this.newest !== null && now - Math.max(this.newest.at, this.standsSince) > limit;
+    return !(this.stands in STANDS) && now - Math.max(this.newest?.at ?? -Infinity, this.standsSince) > limit;
   }
 
   /** `isLent`: a headset shows the hand, too, which is drawn then whatever else may be asked for. */

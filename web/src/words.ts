@@ -57,7 +57,7 @@ const WORDS: Record<string, (event: any) => string | null> = {
   path_up: (event) => `path ${event.path} can be used`,
   path_down: (event) => `path ${event.path} cannot be used`,
   channel: (event) => (event.open ? `channel ${event.channel} is open` : `channel ${event.channel} stays closed: ${event.why}`),
-  let_go: () => "what is held does not count any more: let go of it, and hold it anew",
+  hold_lapsed: () => "what is held does not count any more: let go of it, and hold it anew",
   chosen: (event) => `the ${event.of} is ${event.name} now`,
   closed: () => "the link is closed",
 };

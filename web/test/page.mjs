@@ -24,12 +24,13 @@ export async function stopAndReset(page, session, press) {
   await shows(page, "#acknowledged", /^robot acknowledged in \d+ ms/);
   await shows(page, "#standing", /^STOPPED/);
   const took = Number((await page.textContent("#acknowledged")).match(/\d+/)[0]);
-  // Once more, where a busy machine held up the stop when it was said again, and so the reset came before that.
-  await until(async () => {
+  const isReset = async () => {
     await page.keyboard.press("KeyC");
-    await wait(100);
-    return /^PAUSED/.test(await page.textContent("#standing"));
-  }, "the stop is reset");
+    for (const end = performance.now() + 1_000; performance.now() < end; await wait(5)) if (/^PAUSED/.test(await page.textContent("#standing"))) return true;
+    return false;
+  };
+  // Once more, where a busy machine held up the stop when it was said again, and so the reset came before that.
+  assert.ok((await isReset()) || (await isReset()), "the stop is reset");
   return took;
 }
 

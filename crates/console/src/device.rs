@@ -20,7 +20,7 @@ impl RateInput for Steering {
         if state.seat.is_untold()
             && let Some(page) = state.seat.holder().and_then(|holder| state.pages.get(&holder))
         {
-            page.event(frame::event(&json!({ "event": "let_go" }).to_string()));
+            page.event(frame::event(&json!({ "event": "hold_lapsed" }).to_string()));
         }
         grip
     }

@@ -271,7 +271,7 @@ impl Console {
             state.seat.holds_to_run(value["hold_to_run"] == true);
         }
         if matches!((kind, value["state"].as_str()), ("robot", Some(robot)) if robot != "ENABLED") {
-            state.seat.disarm();
+            state.seat.let_go();
         }
         state.pages.values().chain(state.asides.values()).for_each(|page| page.event(message.clone()));
     }

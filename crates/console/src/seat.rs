@@ -101,7 +101,7 @@ impl Seat {
     /// It sits down. False: another one sits there.
     pub fn take(&mut self, now: Time, page: PageId) -> bool {
         if self.holder != Some(page) && self.is_free(now) {
-            (self.holder, self.seen, self.heard) = (Some(page), now, None);
+            (self.holder, self.seen, self.heard, self.untold) = (Some(page), now, None, false);
             self.disarm();
         }
         self.holder == Some(page)
@@ -111,18 +111,18 @@ impl Seat {
     pub fn leave(&mut self, page: PageId) -> bool {
         let sat = self.holder == Some(page);
         if sat {
-            (self.holder, self.heard) = (None, None);
+            (self.holder, self.heard, self.untold) = (None, None, false);
             self.disarm();
         }
         sat
     }
 
-    /// What is held now does not count any more: it has to be let go first.
-    pub fn disarm(&mut self) {
+    fn disarm(&mut self) {
         (self.held, self.armed) = (None, false);
     }
 
-    fn let_go(&mut self) {
+    /// What is held now does not count any more: it has to be let go first.
+    pub fn let_go(&mut self) {
         self.untold |= self.held.is_some();
         self.disarm();
     }
@@ -219,7 +219,8 @@ mod tests {
     #[test]
     fn what_was_held_before_a_stop_does_not_move_the_robot_after_it() {
         let mut seat = held();
-        seat.disarm();
+        seat.let_go();
+        assert!(seat.is_untold() && !seat.is_untold());
         seat.input(at(10), ONE, at(10), Some(RATE));
         assert_eq!(seat.grip(at(10)), Grip::Released);
     }

@@ -305,7 +305,7 @@ impl Shared {
                 self.buttons.press(Pressed::Alarm(Alarm::Pressed));
                 let (now, mut state) = (Clock::since_boot(), self.lock());
                 state.hear(now, page);
-                state.seat.disarm();
+                state.seat.let_go();
                 state.stopped = now;
             }
             FromPage::Input(made, held) => self.lock().seat.input(Clock::since_boot(), page, made, held),

@@ -218,11 +218,13 @@ fn run_anywhere() {
     let _ = sched_setaffinity(None, &every);
 }
 
-/// For a thread that one which [outranks](outrank) another has started, and that is to go behind that one: two priorities below. To have less needs no
-/// privilege.
+/// For a thread that one which [outranks](outrank) another has started, and that is to go behind that one: two priorities below, or as any
+/// other thread of the system where there is none. To have less needs no privilege.
 pub fn fall_back() {
-    if let Some(priority) = fifo() {
-        let _ = set_fifo(priority.saturating_sub(2).max(1));
+    match fifo() {
+        Some(priority @ 3..) => _ = set_fifo(priority - 2),
+        Some(_) => stand_back(),
+        None => {}
     }
 }
 
