@@ -5,7 +5,7 @@ use std::io::{Error, ErrorKind, Result, Write};
 use std::net::UdpSocket;
 use std::os::unix::fs::OpenOptionsExt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::Thread;
 use std::time::Duration;
 
@@ -26,8 +26,11 @@ struct Shared {
     name: String,
     bytes: Vec<u8>,
     line: Mutex<Line>,
+    /// Nothing more is to be written.
+    done: Condvar,
     pulls: AtomicU64,
-    let_go: AtomicBool,
+    /// So many of them were let go.
+    let_go: AtomicU64,
     ended: AtomicBool,
     /// Why they were not taken when it was pulled last, until somebody tells it.
     failure: Mutex<Option<Error>>,
@@ -69,8 +72,9 @@ impl Brake {
             name: name.to_owned(),
             bytes,
             line: Mutex::new(Line { to, pulls: 0, times: 0, rest: 0 }),
+            done: Condvar::new(),
             pulls: AtomicU64::new(0),
-            let_go: AtomicBool::new(false),
+            let_go: AtomicU64::new(0),
             ended: AtomicBool::new(false),
             failure: Mutex::default(),
         });
@@ -89,9 +93,20 @@ impl Brake {
         self.repeats.unpark();
     }
 
-    /// What was stopped may move again: nothing is repeated any more, but what was begun is finished.
-    pub(crate) fn let_go(&self) {
-        self.shared.let_go.store(true, Ordering::SeqCst);
+    /// How often it was pulled.
+    pub(crate) fn pulls(&self) -> u64 {
+        self.shared.pulls.load(Ordering::SeqCst)
+    }
+
+    /// What was stopped by so many pulls may move again: nothing is repeated any more, but what was begun is finished. Says nothing of a pull since.
+    pub(crate) fn let_go(&self, pulls: u64) {
+        self.shared.let_go.store(pulls, Ordering::SeqCst);
+    }
+
+    /// Waits until nothing more is to be written, but no longer than all of it takes where it is taken.
+    pub(crate) fn wait(&self) {
+        let waits = |line: &mut Line| line.waits() || line.pulls != self.pulls();
+        let _ = self.shared.done.wait_timeout_while(self.shared.line(), TIMES * PERIOD, waits);
     }
 
     /// Why the bytes were not taken when it was pulled, once.
@@ -109,6 +124,10 @@ impl Drop for Brake {
 }
 
 impl Shared {
+    fn line(&self) -> MutexGuard<'_, Line> {
+        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn failure(&self) -> MutexGuard<'_, Option<Error>> {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -117,7 +136,7 @@ impl Shared {
     fn repeat(&self) {
         let mut last = TIMES;
         while last > 0 {
-            let waits = self.write(self.line.lock().unwrap_or_else(PoisonError::into_inner));
+            let waits = self.write(self.line());
             if self.ended.load(Ordering::SeqCst) {
                 last = if waits { last - 1 } else { 0 };
             }
@@ -131,12 +150,12 @@ impl Shared {
 
     /// Writes what is to be written, as far as it is taken. Is there more?
     fn write(&self, mut line: MutexGuard<'_, Line>) -> bool {
-        let is_let_go = self.let_go.swap(false, Ordering::SeqCst);
         let pulls = self.pulls.load(Ordering::SeqCst);
+        let is_let_go = self.let_go.load(Ordering::SeqCst) == pulls;
         let is_pulled = std::mem::replace(&mut line.pulls, pulls) != pulls;
         if is_let_go || is_pulled {
             let times = if matches!(line.to, To::Udp(_)) { TIMES } else { 1 };
-            line.times = if is_pulled { times } else { 0 };
+            line.times = if is_let_go { 0 } else { times };
             // One of which nothing was taken waits no more.
             line.rest %= self.bytes.len().max(1);
         }
@@ -144,11 +163,18 @@ impl Shared {
         if is_pulled || taken.is_ok() {
             *self.failure() = taken.err();
         }
-        line.times > 0 || line.rest > 0
+        if !line.waits() {
+            self.done.notify_all();
+        }
+        line.waits()
     }
 }
 
 impl Line {
+    fn waits(&self) -> bool {
+        self.times > 0 || self.rest > 0
+    }
+
     fn write(&mut self, name: &str, bytes: &[u8]) -> Result<()> {
         while self.rest > 0 || self.times > 0 {
             if self.rest == 0 {
@@ -251,9 +277,9 @@ mod tests {
         std::fs::remove_dir_all(&folder).unwrap();
     }
 
-    /// A FIFO whose reader has left room for so many bytes, a brake on it, and what comes of a pull within 100 ms of its being read.
-    fn full(room: usize) -> Vec<u8> {
-        let path = std::env::temp_dir().join(format!("taut-brake-{}-{room}", std::process::id()));
+    /// A FIFO whose reader has left room for so many bytes, a brake on it, and what comes within 100 ms of its being read after this was done to it.
+    fn full(room: usize, stops: impl FnOnce(&Brake)) -> Vec<u8> {
+        let path = std::env::temp_dir().join(format!("taut-brake-{:?}-{room}", std::thread::current().id()));
         let (fifo, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU);
         rustix::fs::mknodat(rustix::fs::CWD, &path, fifo, mode, 0).unwrap();
         let nonblocking = OFlags::NONBLOCK.bits().cast_signed();
@@ -271,7 +297,7 @@ mod tests {
         let brake = Brake::open(path.to_str().unwrap(), bytes).unwrap();
         let mut read = vec![0; room];
         end.read_exact(&mut read).unwrap();
-        brake.pull();
+        stops(&brake);
         let mut all = Vec::new();
         for _ in 0..500 {
             let mut some = [0; 65_536];
@@ -290,9 +316,20 @@ mod tests {
     #[test]
     fn what_a_full_line_did_not_take_is_written_when_it_does_and_a_short_write_is_finished() {
         for room in [0, 8_192] {
-            let taken = full(room);
+            let taken = full(room, Brake::pull);
             assert_eq!((taken.len(), taken.last()), (3 * 4_096 + 1, Some(&2)), "room for {room}");
         }
+    }
+
+    #[test]
+    fn a_pull_that_comes_while_another_is_let_go_is_written_when_a_full_line_takes_it() {
+        let taken = full(0, |brake| {
+            brake.pull();
+            let pulls = brake.pulls();
+            brake.pull();
+            brake.let_go(pulls);
+        });
+        assert_eq!((taken.len(), taken.last()), (3 * 4_096 + 1, Some(&2)));
     }
 
     #[test]
@@ -306,13 +343,30 @@ mod tests {
         for _ in 0..3 {
             assert_eq!(listener.recv(&mut bytes).unwrap(), 4);
         }
-        brake.let_go();
+        brake.let_go(brake.pulls());
         // Another may be under way.
-        listener.set_read_timeout(Some(PERIOD)).unwrap();
-        std::thread::park_timeout(2 * PERIOD);
-        let left = std::iter::repeat_with(|| listener.recv(&mut bytes)).take_while(Result::is_ok).count();
-        assert!(left <= TIMES as usize - 3);
-        std::thread::park_timeout(2 * PERIOD);
-        assert!(listener.recv(&mut bytes).is_err());
+        drop(brake.shared.line());
+        listener.set_nonblocking(true).unwrap();
+        let mut left =
+            || std::iter::repeat_with(|| listener.recv(&mut bytes)).take_while(Result::is_ok).count();
+        assert!(left() <= TIMES as usize - 3);
+        std::thread::park_timeout(5 * PERIOD);
+        assert_eq!(left(), 0);
+    }
+
+    #[test]
+    fn the_last_pull_is_repeated_before_its_end_and_a_line_that_takes_nothing_is_not_waited_for() {
+        let listener = UdpSocket::bind("127.0.0.1:0").unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let brake =
+            Brake::open(&format!("udp:{}", listener.local_addr().unwrap()), b"stop".to_vec()).unwrap();
+        brake.wait();
+        brake.pull();
+        brake.wait();
+        let sent = std::iter::repeat_with(|| listener.recv(&mut [0; 64])).take_while(Result::is_ok).count();
+        assert!(sent > TIMES as usize / 3, "{sent} were sent");
+        let full = Brake::open("/dev/full", b"stop".to_vec()).unwrap();
+        full.pull();
+        full.wait();
     }
 }

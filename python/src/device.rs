@@ -26,7 +26,7 @@ pub(crate) struct Front<M> {
 pub(crate) trait Counter: Send + Sync {
     /// How long this share of the targets waited for Python.
     fn waited(&self, share: f64) -> Option<Duration>;
-    /// Waits until every stop was told, but no longer than this.
+    /// Waits until every stop was told, but no longer than this, and until the brake was told the last.
     fn wait_stopped(&self, patience: Duration);
 }
 
@@ -38,6 +38,7 @@ impl<M: PyMotion> Counter for Front<M> {
     fn wait_stopped(&self, patience: Duration) {
         let waits = |desk: &mut Desk<M>| !desk.is_stopped();
         let _ = self.stops.wait_timeout_while(self.lock(), patience, waits); // It is left to its thread then.
+        self.brake.iter().for_each(Brake::wait);
     }
 }
 
@@ -142,8 +143,10 @@ fn spawn<M: PyMotion>(
 
 impl<M: PyMotion> RobotDevice<M> for PythonDevice<M> {
     fn enable(&self) -> Result<(), Failure> {
+        // A stop that comes meanwhile is not let go.
+        let pulls = self.front.brake.as_ref().map(|brake| (brake, brake.pulls()));
         self.front.lock().enable(self.front.now())?;
-        self.front.brake.iter().for_each(Brake::let_go);
+        pulls.into_iter().for_each(|(brake, pulls)| brake.let_go(pulls));
         Ok(())
     }
 
@@ -231,7 +234,9 @@ fn tell_stops<M: PyMotion>(front: &Front<M>, object: &Py<PyAny>) {
                 break cause;
             }
             if desk.has_ended() {
-                return;
+                drop(desk);
+                // The brake's thread does not keep a program.
+                return front.brake.iter().for_each(Brake::wait);
             }
             desk = Front::wait(&front.stops, desk);
         };

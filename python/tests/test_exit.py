@@ -27,7 +27,8 @@ class Arm:
 
 def robot():
     limits = taut.Limits(position=[(-0.3,) * 3, (0.3,) * 3], velocity=0.5, angular_velocity=0.5, force=20, stiffness=500)
-    return taut.Robot("127.0.0.1:0", identity=sys.argv[1], trust=sys.argv[2], limits=limits, device=Arm(), keeps_stops_in=None, watchdog=2.0)
+    brake = (os.environ["BRAKE"], b"brake") if "BRAKE" in os.environ else None
+    return taut.Robot("127.0.0.1:0", identity=sys.argv[1], trust=sys.argv[2], limits=limits, device=Arm(), keeps_stops_in=None, watchdog=2.0, brake=brake)
 
 def main():
 """
@@ -46,6 +47,16 @@ def ends_by(ends, body, code=0, **environment):
 
 def test_a_robot_that_a_function_leaves_behind_is_stopped_before_the_program_ends(ends):
     assert "stop host" in ends_by(ends, "left = robot()").stdout
+
+
+@pytest.mark.parametrize("body", ["kept = robot()\nkept.close()", "robot()"], ids=["closed", "left"])
+def test_a_brake_is_told_the_last_stop_more_than_once_before_the_program_ends(ends, body):
+    brake = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    brake.bind(("127.0.0.1", 0))
+    brake.setblocking(False)
+    ends_by(ends, body, BRAKE=f"udp:127.0.0.1:{brake.getsockname()[1]}")
+    told = len(list(iter(lambda: drain(brake), None)))
+    assert told > 3, told
 
 
 def test_an_end_that_is_interrupted_at_exit_keeps_no_robot_from_being_stopped(ends):

@@ -213,6 +213,13 @@ teleoperator.apply(taut.Joints((0.3, 5)), 0.1)
 print(teleoperator.get_action())
 teleoperator.stop("watchdog")
 print(teleoperator.get_action())
+teleoperator.send_feedback({"x.vel": 0, "pan.pos": 2.9})
+teleoperator.stop("operator")
+print(teleoperator.get_action())
+teleoperator.apply(taut.Joints((0.3, 5)), 0.1)
+teleoperator.send_feedback({"x.vel": 0, "pan.pos": 9.4})
+teleoperator.stop("operator")
+print(teleoperator.get_action())
 teleoperator.apply(taut.Joints((0.3, 6)), 0.1)
 time.sleep(0.3)
 teleoperator.stop("watchdog")
@@ -230,12 +237,14 @@ def test_a_stop_of_the_teleoperator_is_where_the_robot_was_seen_and_the_sessions
     told = subprocess.run(
         [f"{LEROBOT}/python", "-c", TELEOPERATOR], env={**os.environ, "PYTHONPATH": os.pathsep.join([str(STAND_IN), os.environ.get("PYTHONPATH", "")])}, capture_output=True, text=True
     )
-    refused, far, nowhere, began, moved, stopped, unseen, ended = told.stdout.splitlines()
+    refused, far, nowhere, began, moved, stopped, again, beyond, unseen, ended = told.stdout.splitlines()
     assert "pan.pos is 90, and its limits are -9 and 9" in far.replace(".0", "") and "nan" in nowhere
     assert "cannot be stopped: ['x']" in refused and ended == "the session is over", told.stderr
     assert began == "{'x.vel': 0.0, 'pan.pos': 3.0}", "it stays where it is"
     assert moved == "{'x.vel': 0.3, 'pan.pos': 5}"
     assert stopped == "{'x.vel': 0.0, 'pan.pos': 3.0}", "it is held up at 3"
+    assert again == stopped, "it sags no further"
+    assert beyond == "{'x.vel': 0.0, 'pan.pos': 9}", "it is bent beyond its limits"
     assert unseen == "{'x.vel': 0.0, 'pan.pos': 6}", "what was seen long ago says nothing"
 
 

@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::JoinHandle;
 
 use crate::alarm::Bell;
@@ -260,9 +260,14 @@ impl<C> Inbox<C> {
         self.notes.try_recv().ok()
     }
 
-    /// What found no room. Before them comes all that left them none: so many that the channel was full.
+    /// What found no room. Before them comes all that left them none: so many that the channel was full. It does not wait: whoever puts one there, and may
+    /// be held up, wakes afterwards.
     pub(crate) fn take_beside(&self) -> Vec<Note<C>> {
-        let beside = std::mem::take(&mut *self.wake.beside());
+        let beside = match self.wake.beside.try_lock() {
+            Ok(mut beside) => std::mem::take(&mut *beside),
+            Err(TryLockError::Poisoned(beside)) => std::mem::take(&mut *beside.into_inner()),
+            Err(TryLockError::WouldBlock) => return Vec::new(),
+        };
         beside.into_iter().map(|(id, command, rings)| Note::Command(id, command, rings)).collect()
     }
 }
@@ -282,5 +287,24 @@ impl<C> Drop for Inbox<C> {
 impl<C> AsFd for Inbox<C> {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.wake.wakeup.0.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn who_insists_and_is_held_up_keeps_no_driver_waiting() {
+        let inbox = Inbox::<()>::new().unwrap();
+        let wake = Arc::clone(&inbox.wake);
+        let held = wake.beside();
+        let (said, hears) = sync_channel(1);
+        let driver = std::thread::spawn(move || said.send(inbox.take_beside().len()));
+        assert_eq!(hears.recv_timeout(Duration::from_secs(20)), Ok(0));
+        drop(held);
+        driver.join().unwrap().unwrap();
     }
 }

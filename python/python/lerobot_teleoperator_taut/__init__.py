@@ -40,7 +40,7 @@ class TautTeleoperatorConfig(TeleoperatorConfig):
 
 class TautTeleoperator(Teleoperator):
     """Its action is what the session applied last, within its limits. After a stop velocities are zero, and each position is where the
-    loop says that it is; where it does not say that, it stays the same.
+    loop says that it is, within its limits; where it does not say that, or nothing moved since the stop before, it stays the same.
     """
 
     config_class = TautTeleoperatorConfig
@@ -61,11 +61,16 @@ class TautTeleoperator(Teleoperator):
         self._seen: dict[str, float] = {}
         self._seen_at = 0.0
         self._asked = False
+        self._moves = True
 
     def _where(self) -> tuple[float, ...]:
         """Where it is, as far as the loop says that now; else where it was told to be."""
         said = time.monotonic() - self._seen_at < SEEN_FOR and all(name in self._seen for name in self.names)
         return tuple(self._seen[name] for name in self.names) if said else self._at
+
+    def _limited(self, at) -> tuple[float, ...]:
+        limits = (self.config.limits[name] for name in self.names)
+        return tuple(max(least, min(most, x)) for x, (least, most, *_) in zip(at, limits))
 
     def _rest(self, at) -> tuple[float, ...]:
         return tuple(at_rest(self.names, at).values())
@@ -111,7 +116,7 @@ class TautTeleoperator(Teleoperator):
 
     def apply(self, joints: taut.Joints, lease: float) -> None:
         with self._lock:
-            self._at = tuple(joints.position)
+            self._at, self._moves = tuple(joints.position), True
 
     def measure(self) -> taut.Joints:
         with self._lock:
@@ -121,7 +126,9 @@ class TautTeleoperator(Teleoperator):
 
     def stop(self, cause: str) -> None:
         with self._lock:
-            self._at = self._rest(self._where())
+            # What it sags by under its load would lower it at every stop.
+            if self._moves:
+                self._at, self._moves = self._rest(self._limited(self._where())), False
         logging.warning("taut: stopped: %s", cause)
 
     def get_action(self) -> dict[str, float]:
