@@ -80,7 +80,9 @@ fn coupled(scenario: &mut Scenario, control: &PyControl) -> PyResult<Option<Coup
     (teleop.law, teleop.playout) = (LawSpec::PositionForce, None);
     let coupling = control.of_end()?.coupling(teleop.turns).map_err(|why| wrong(&why))?;
     match (&coupling, teleop.codec) {
-        (Some(_), Codec::Omni71) => Err(wrong(&"needs `codec = \"native\"`: omni71 has no place for a law's energy")),
+        (Some(_), Codec::Omni71) => {
+            Err(wrong(&"needs `codec = \"native\"`: omni71 has no place for a law's energy"))
+        }
         _ => Ok(coupling),
     }
 }
