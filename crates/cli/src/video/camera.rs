@@ -171,7 +171,7 @@ impl Camera {
         }
         self.is_watched = true;
         self.restart();
-        let (mut next, mut number) = (clock.now(), 0);
+        let mut next = clock.now();
         loop {
             let period = self.period();
             let image = match self.next_word(clock, next) {
@@ -223,11 +223,14 @@ impl Camera {
                     continue;
                 }
                 Next::Came(image, age) => Some((image, age)),
-                Next::Due => self.frames.due(number, clock.now()).map(|image| (image, Duration::ZERO)),
+                // What a test picture says is the number of its frame: whoever reads it from a display knows which one that is.
+                Next::Due => {
+                    let number = self.encoder.as_ref().map_or(self.next, Encoder::next_number);
+                    self.frames.due(number, clock.now()).map(|image| (image, Duration::ZERO))
+                }
             };
             let now = clock.now();
             let takes = image.map_or(Duration::ZERO, |(image, age)| self.show(now - age, &image, send));
-            number += 1;
             // Pictures are left out where encoding takes longer than a period, and where one is longer than the session carries in that time.
             while next <= now || next + period <= now + takes {
                 next += period;
