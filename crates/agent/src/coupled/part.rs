@@ -151,7 +151,8 @@ impl<P: Part> Led<P> {
         if !self.end.is_near(&measured.arm.position) {
             return Some(Err(DeviceFailure::TurnedApart));
         }
-        let begins_to_stay = is_locked && !std::mem::replace(&mut self.is_held, is_locked);
+        let was_held = std::mem::replace(&mut self.is_held, is_locked);
+        let begins_to_stay = is_locked && !was_held;
         let Self { end, guard, .. } = self;
         guard.measure(now, &told(&measured.arm));
         let mut allowed = None;

@@ -264,6 +264,28 @@ fn limits_that_refuse_leave_the_reference_where_it_is() {
     }
 }
 
+/// Whatever the limit of its acceleration would have it do, and each time.
+#[test]
+fn a_locked_hand_holds_a_moving_reference_at_once_also_when_it_is_locked_again() {
+    for law in passive() {
+        let mut arm = within(law, MotionLimits::new().velocity(0.5).acceleration(2.0));
+        arm.measure();
+        arm.enable().unwrap();
+        for turn in 0u8..3 {
+            let point = set_point(0.4 * f32::from(turn % 2 + 1), 0.0, 1.0);
+            let follow = |arm: &mut CoupledArm<Obedient>, locked| {
+                assert!(arm.apply(&SetPoint { state: State { locked, ..point.state }, ..point }));
+                told(arm, 1);
+                place(arm)
+            };
+            let before = follow(&mut arm, false);
+            let held = (0..100).map(|_| follow(&mut arm, false)).last().unwrap();
+            assert!((held - before).abs() > 0.003, "{law:?}, {turn}: from {before} to {held} m");
+            (0..50).for_each(|_| assert!((follow(&mut arm, true) - held).abs() < 1e-9, "{law:?}, {turn}"));
+        }
+    }
+}
+
 #[test]
 fn a_locked_hand_holds_the_reference_of_a_passive_law_where_it_is() {
     for law in passive() {
