@@ -490,17 +490,20 @@ fn an_end_that_is_closed_before_anybody_came_says_so() {
     assert_eq!(server.poll_event(), Some(Event::Closed));
 }
 
+/// Large buffers, one path of that rate, bit/s, and one that is cut when the transfer begins.
+fn wide_and_soon_cut(rate: u64) -> (MptcpConfig, Vec<Way>) {
+    let mut ways = vec![way(4), way(50)];
+    ways[0].rate = Some(rate);
+    ways[1].cut = Some(at_ms(499));
+    let config = config(Scheduler::MinRtt);
+    let large = Bytes::new(8 << 20);
+    let subflow = TcpConfig { send_buffer: large, receive_window: large, ..config.subflow };
+    (MptcpConfig { subflow, ..config }, ways)
+}
+
 #[test]
 fn more_small_messages_than_may_be_early_arrive_when_one_path_is_cut() {
-    let mut ways = vec![way(4), way(50)];
-    ways[0].rate = Some(100_000_000);
-    ways[1].cut = Some(at_ms(499));
-    let subflow = TcpConfig {
-        send_buffer: Bytes::new(8 << 20),
-        receive_window: Bytes::new(8 << 20),
-        ..config(Scheduler::MinRtt).subflow
-    };
-    let config = MptcpConfig { subflow, ..config(Scheduler::MinRtt) };
+    let (config, ways) = wide_and_soon_cut(100_000_000);
     let mut net = Net::new(config, ways);
     let offered = transfer(&mut net, 10, 40_000, 4_000);
     net.run_until(at_ms(10_000));
@@ -511,15 +514,7 @@ fn more_small_messages_than_may_be_early_arrive_when_one_path_is_cut() {
 
 #[test]
 fn pieces_fit_the_segments_of_the_end_that_has_the_smaller_ones() {
-    let mut ways = vec![way(4), way(50)];
-    ways[0].rate = Some(400_000_000);
-    ways[1].cut = Some(at_ms(499));
-    let subflow = TcpConfig {
-        send_buffer: Bytes::new(8 << 20),
-        receive_window: Bytes::new(8 << 20),
-        ..config(Scheduler::MinRtt).subflow
-    };
-    let config = MptcpConfig { subflow, ..config(Scheduler::MinRtt) };
+    let (config, ways) = wide_and_soon_cut(400_000_000);
     let mut net = Net::new(config.clone(), ways);
     let subflow = TcpConfig { mss: 500, ..config.subflow.clone() };
     net.ends[1] = Mptcp::server(MptcpConfig { subflow, ..config }, Seed::new(5).stream("server"));
