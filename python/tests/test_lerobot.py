@@ -339,6 +339,27 @@ def test_a_velocity_is_stopped_by_zero(site):
     assert arm.sent[-1][1] == {"x.vel": 0.0, "lift.pos": 7.0}
 
 
+def test_what_is_stopped_again_sags_no_further_and_after_its_bus_failed_it_holds_where_it_is_then():
+    arm, held = Arm(), []
+    follower = taut.lerobot.Follower(arm)
+
+    def sags(cause):
+        arm.at = {**arm.at, "pan.pos": arm.at["pan.pos"] - 1}
+        follower.stop(cause)
+        held.append(arm.sent[-1][1]["pan.pos"])
+
+    sags("watchdog")
+    sags("emergency")
+    arm.fails = "get_observation"
+    with pytest.raises(ConnectionError):
+        follower.measure()
+    arm.fails = None
+    sags("device")
+    follower.apply(taut.Joints((3.0, 10.0)), 0.1)
+    sags("watchdog")
+    assert held == [4, 4, 3, 2]
+
+
 def drive(sender, seconds):
     """Sends for so long, as an operator's loop at 60 Hz."""
     end = time.monotonic() + seconds

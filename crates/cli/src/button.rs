@@ -10,7 +10,6 @@ use taut_core::{Duration, Time, printable};
 use taut_io::session::Remote;
 use taut_io::{Alarm, Clock, Machine, outrank, spawn_unprivileged};
 
-use crate::host;
 use crate::lines::LineTaker;
 use crate::streams::Complaints;
 
@@ -150,11 +149,6 @@ impl<C: Clone> Button<C> {
         self.ended
     }
 
-    /// It has ended, and all of it was taken by [`poll`](Self::poll).
-    fn has_said_all(&self) -> bool {
-        self.ended && self.presses.is_empty()
-    }
-
     /// A line was recognised, or is none. Of one reading each stop counts once, until something else is pressed: whoever floods standard
     /// input stops the robot as often as it is read, not as often as there are lines.
     fn press(&mut self, press: Press<C>) {
@@ -271,8 +265,7 @@ where
             });
             button.handle_timeout(clock.now());
             while let Some(press) = button.poll() {
-                let taken =
-                    if button.has_said_all() { insist(&remote, &press) } else { tell(&remote, &press) };
+                let taken = tell(&remote, &press);
                 complain(&mut complaints, &press, taken);
             }
             std::thread::park_timeout(BETWEEN_READS);
@@ -306,28 +299,16 @@ fn wait_and_read<C: Clone>(
     }
 }
 
-/// Tells the session, whether or not it can be told. False when nobody is there to hear it.
+/// Tells the session, however busy it is. False when nobody is there to hear it.
 pub(crate) fn tell<M: Machine>(remote: &Remote<M>, press: &Press<M::Command>) -> bool
 where
     M::Command: Clone,
 {
     match press {
         Press::Stop => remote.stop(Alarm::Pressed),
-        Press::Command(command) => remote.send(command.clone()),
+        Press::Command(command) => remote.insist(command.clone()),
         Press::Lost(_) => remote.stop(Alarm::Lost),
     }
-}
-
-/// The same of the last word of a button that nobody reads again: where even that is not taken, the button is lost.
-pub(crate) fn insist<M: Machine>(remote: &Remote<M>, press: &Press<M::Command>) -> bool
-where
-    M::Command: Clone,
-{
-    let taken = host::insist(|| tell(remote, press));
-    if !taken {
-        remote.stop(Alarm::Lost);
-    }
-    taken
 }
 
 /// Says what is wrong with a button.

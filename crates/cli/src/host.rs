@@ -205,17 +205,6 @@ pub(crate) fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Asks until it is taken, 200 ms at most: a session that is busy takes it a moment later. Was it?
-pub(crate) fn insist(mut ask: impl FnMut() -> bool) -> bool {
-    (0..20).any(|_| {
-        let taken = ask();
-        if !taken {
-            std::thread::park_timeout(std::time::Duration::from_millis(10));
-        }
-        taken
-    })
-}
-
 /// Waits for threads that are about to end, all of them together for no longer than this.
 pub(crate) fn join_within<R>(within: std::time::Duration, threads: Vec<JoinHandle<R>>) {
     let due = Clock::since_boot() + Duration::from(within);

@@ -168,7 +168,7 @@ impl PartOf {
         let switch = move |name: &str| {
             let transport = paths.of_session(name.parse()?, deadline)?;
             endpoint.switch(transport).map_err(|error| error.to_string())?;
-            host::insist(&leave);
+            leave();
             Ok(())
         };
         let work = move || {

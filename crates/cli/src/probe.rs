@@ -245,7 +245,7 @@ fn asking(
     let started = |remote: Remote<OperatorMachine<Asking>>| {
         std::thread::spawn(move || {
             if is_over.recv().is_ok() {
-                host::insist(|| remote.send(OperatorCommand::Close));
+                remote.insist(OperatorCommand::Close);
             }
         });
     };

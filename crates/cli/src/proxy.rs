@@ -183,7 +183,7 @@ pub(crate) fn run(arguments: &Arguments) -> Ended {
         let driver = Driver::new(driver_config).map_err(|error| error.to_string())?.with_clock(clock);
         let started = |remote: Remote<ProxyMachine>| {
             let closing = remote.clone();
-            signalled.end_by(move || _ = host::insist(|| closing.send(ProxyCommand::Close)));
+            signalled.end_by(move || _ = closing.insist(ProxyCommand::Close));
             begun.tell(Ok(remote));
         };
         // Who listens too slowly misses some.

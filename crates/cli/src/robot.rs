@@ -462,7 +462,7 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
         let driver = Driver::new(driver_config)?.with_clock(clock);
         let started = |remote: Remote<Machine>| {
             let closing = remote.clone();
-            signalled.end_by(move || _ = host::insist(|| closing.send(RobotCommand::Close)));
+            signalled.end_by(move || _ = closing.insist(RobotCommand::Close));
             let button = buttons.map(|heartbeat| button::listen(&COMMANDS, heartbeat, remote.clone(), None));
             let sender = || {
                 let remote = remote.clone();
@@ -503,7 +503,7 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
     };
     let mut session = Session::start(arguments.scheduling, capabilities, work)?.map_err(ended_early)?;
     let remote = session.remote.0.clone();
-    let leave = move || remote.send(RobotCommand::Reconnect);
+    let leave = move || remote.insist(RobotCommand::Reconnect);
     arguments.part.switches(switched, &arguments.paths, arguments.feedback_deadline, leave)?;
     let remote = session.remote.0.clone();
     let watching = watchdogs.start(move || remote.turns())?;

@@ -518,7 +518,7 @@ pub(crate) fn run(arguments: &Arguments, steered: Option<Steered>) -> Ended {
         let driver = Driver::new(driver_config)?.with_clock(clock);
         let started = |remote: Remote<Machine>| {
             let closing = remote.clone();
-            signalled.end_by(move || _ = host::insist(|| closing.send(OperatorCommand::Close)));
+            signalled.end_by(move || _ = closing.insist(OperatorCommand::Close));
             let presser = remote.clone();
             pressed.connect(move |pressed| press(&presser, pressed, shown.as_ref()));
             let button = buttons.map(|heartbeat| button::listen(&COMMANDS, heartbeat, remote.clone(), taker));
@@ -564,7 +564,7 @@ pub(crate) fn run(arguments: &Arguments, steered: Option<Steered>) -> Ended {
         Err(Err(error)) => return failed(arguments, &error, &remotes, own.as_ref()),
     };
     let remote = session.remote.clone();
-    let leave = move || remote.send(OperatorCommand::Reconnect);
+    let leave = move || remote.insist(OperatorCommand::Reconnect);
     arguments.part.switches(switched, &arguments.paths, arguments.deadline, leave)?;
     let asking = |screen: Screen| {
         let remote = session.remote.clone();
@@ -625,15 +625,14 @@ fn press(remote: &Remote<Machine>, pressed: Pressed, shown: Option<&SyncSender<t
         Pressed::Resume => Press::Command(OperatorCommand::Resume),
         // Of an input that is gone, and presses nothing again.
         Pressed::Quit => {
-            button::insist(remote, &Press::Command(OperatorCommand::Close));
+            button::tell(remote, &Press::Command(OperatorCommand::Close));
             return;
         }
     };
-    // Whoever hears nothing presses again.
     let taken = button::tell(remote, &press);
     match shown {
         Some(shown) => drop(shown.try_send(Ok((press, taken)))),
-        None if !taken => crate::say("the session does not answer the keys: press again"),
+        None if !taken => crate::say("the session hears no keys any more"),
         None => {}
     }
 }

@@ -27,7 +27,7 @@ pub(super) fn listening(as_json: bool, clock: &Clock, endpoint: &Endpoint) -> En
     })?;
     let mut signals = Ok(None);
     let started = |remote: Remote<RobotMachine<Answering>>| {
-        signals = OnSignal::new(move || _ = host::insist(|| remote.send(RobotCommand::Close))).map(Some);
+        signals = OnSignal::new(move || _ = remote.insist(RobotCommand::Close)).map(Some);
     };
     answered(clock, endpoint, Arc::default(), started)?;
     signals?;

@@ -66,13 +66,15 @@ class Follower:
         #: Where the joints were seen last and when, s, and where they were told to go since.
         self._last: tuple[float, tuple[float, ...]] | None = None
         self._told: tuple[float, ...] | None = None
+        #: Where it holds since a stop, as long as its bus answers: without power it may have fallen since.
+        self._held: tuple[float, ...] | None = None
         self._one = threading.Lock()
         if not robot.is_connected:
             robot.connect()
 
     def apply(self, joints: Joints, lease: float) -> None:
         with self._one:
-            self._told = tuple(joints.position)
+            self._told, self._held = tuple(joints.position), None
             self.robot.send_action(dict(zip(self.names, self._told)))
 
     def measure(self) -> Joints:
@@ -80,7 +82,9 @@ class Follower:
             return self._measure()
 
     def _measure(self) -> Joints:
+        held, self._held = self._held, None
         seen = self.robot.get_observation()
+        self._held = held
         check_names([name for name in self.names if name in seen], self.names, "what the robot measures")
         self.observation = {name: float(seen[name]) for name, kind in self.robot.observation_features.items() if kind is float}
         at = tuple(float(seen[name]) for name in self.names)
@@ -89,17 +93,23 @@ class Follower:
 
     def stop(self, cause: str) -> None:
         with self._one:
-            try:
-                at = self._measure().position
-            except Exception:
-                when, at = self._last or (0.0, None)
-                # What is old would be a jump back: then where it was told to be is nearer.
-                if at is None or self._told is not None and time.monotonic() - when > FRESH:
-                    at = self._told
-                if at is None:
-                    raise
-            self._told = None
-            self.robot.send_action(at_rest(self.names, at))
+            # What is stopped again holds where it stopped first: each place that is measured anew is a little lower, for an arm sags.
+            held = self._held or self._at()
+            self._told = self._held = None
+            self.robot.send_action(at_rest(self.names, held))
+            self._held = held
+
+    def _at(self) -> tuple[float, ...]:
+        try:
+            return tuple(self._measure().position)
+        except Exception:
+            when, at = self._last or (0.0, None)
+            # What is old would be a jump back: then where it was told to be is nearer.
+            if at is None or self._told is not None and time.monotonic() - when > FRESH:
+                at = self._told
+            if at is None:
+                raise
+            return at
 
 
 class Device:
