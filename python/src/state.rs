@@ -163,6 +163,12 @@ impl PyLimits {
         if !place || !others.all(|limit| limit.is_finite() && limit >= 0.0) {
             return Err(SettingError::new_err("limits are finite numbers, from 0 up but for positions"));
         }
+        if !self.stiffness.is_some_and(|known| known > 0.0) {
+            let force = self.force;
+            return Err(SettingError::new_err(format!(
+                "nothing keeps its controller to {force} N when a position is out of reach: set stiffness"
+            )));
+        }
         let [least, largest] = self.position;
         let mut limits = MotionLimits::new().position(least, largest).velocity(self.velocity);
         limits = limits.angular_velocity(self.angular_velocity).force(self.force).torque(self.torque);

@@ -99,7 +99,7 @@ def test_devices_live_in_virtual_time(scenario):
 
 
 def test_limits_are_those_of_the_robot(scenario):
-    calls, _ = simulate(scenario, limits=taut.Limits(position=[(-0.05,) * 3, (0.05, 0.05, 0.3)], velocity=1, angular_velocity=0, force=20))
+    calls, _ = simulate(scenario, limits=taut.Limits(position=[(-0.05,) * 3, (0.05, 0.05, 0.3)], velocity=1, angular_velocity=0, force=20, stiffness=500))
     assert max(call[2][0] for call in calls.calls if call[1] == "apply") == pytest.approx(0.05)
 
 
@@ -140,6 +140,8 @@ def test_what_cannot_be_simulated_says_why(scenario):
         taut.simulate(scenario, operator=type("Hand", (), {"sample": lambda self: None})())
     with pytest.raises(taut.SettingError, match="limits"):
         simulate(scenario, limits=taut.Limits(position=[(0,) * 3, (1,) * 3], velocity=float("nan"), angular_velocity=1, force=1))
+    with pytest.raises(taut.SettingError, match="stiffness"):
+        simulate(scenario, limits=taut.Limits(position=[(0,) * 3, (1,) * 3], velocity=1, angular_velocity=1, force=1))
     scenario.write_text(SCENARIO.split("[teleop]")[0])
     with pytest.raises(taut.Error):
         simulate(scenario)
