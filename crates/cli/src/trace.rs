@@ -135,6 +135,7 @@ pub(crate) fn trace(command: &Command) -> Ended {
 }
 
 fn video(VideoArguments { clip, output, packet, packets, common }: &VideoArguments) -> Result<(), String> {
+    taut_trace::refuse_same(clip, output).map_err(|error| error.to_string())?;
     let name = clip.display().to_string();
     let bytes = std::fs::read(clip).map_err(|error| format!("{name}: {error}"))?;
     let ivf = Ivf::parse(&name, &bytes).map_err(|error| error.to_string())?;
@@ -166,7 +167,7 @@ fn device(
 /// Says how many there are, how long they take, and how long the longest is on the wire.
 fn write(output: &Path, datagrams: &[Datagram], more: &str) -> Result<(), String> {
     let name = output.display();
-    std::fs::write(output, taut_trace::write_pcap(datagrams)).map_err(|error| format!("{name}: {error}"))?;
+    taut_trace::write_bytes(output, &taut_trace::write_pcap(datagrams)).map_err(|error| error.to_string())?;
     let seconds = datagrams.last().map_or(0.0, |last| last.time.as_secs_f64());
     let longest = datagrams.iter().map(Datagram::size).max().unwrap_or_default();
     print(&format!("{name}: {} packets of up to {longest}{more}, in {seconds:.3} s\n", datagrams.len()))

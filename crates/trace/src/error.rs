@@ -101,6 +101,9 @@ pub enum Problem {
     /// A table without rows.
     #[error("there is a header and no row below it")]
     NoRows,
+    /// An MCAP file without an end.
+    #[error("the file ends inside {0}, as one whose writer was killed: `taut trace repair` finishes it")]
+    Unfinished(&'static str),
     /// A capture or an MCAP file with nothing in it.
     #[error("there are no {0} in it")]
     Nothing(&'static str),

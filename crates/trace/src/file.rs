@@ -9,7 +9,7 @@ use taut_core::Bytes;
 use crate::error::{Fault, Problem, TraceError};
 use crate::info::{Info, InfoRows, info};
 use crate::recording::{Data, Format, Recording};
-use crate::signals::{Kept, Signals};
+use crate::signals::Kept;
 use crate::{csv, mahimahi, mcap, pcap};
 
 /// How much of a file is read before it is refused: what is held in memory.
@@ -81,6 +81,20 @@ impl Limits {
     }
 }
 
+/// What names and schemas take in memory, of which some writers make a new one with each message.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Names(u64);
+
+impl Names {
+    const MOST: u64 = 64_000_000;
+
+    /// So many bytes more are kept.
+    pub(crate) fn keep(&mut self, bytes: usize) -> Result<(), Problem> {
+        self.0 += bytes as u64;
+        within(self.0, Self::MOST, "bytes of names and schemas")
+    }
+}
+
 fn within(count: u64, limit: u64, what: &'static str) -> Result<(), Problem> {
     if count > limit { Err(Problem::TooLarge { what, limit }) } else { Ok(()) }
 }
@@ -98,17 +112,26 @@ pub fn read(path: &Path) -> Result<Recording, TraceError> {
 /// # Errors
 /// As of [`read`].
 pub fn read_columns(path: &Path, wanted: &dyn Fn(&[&str]) -> Vec<usize>) -> Result<Recording, TraceError> {
-    let limits = Limits::of_files();
-    let mut kept = Kept { limits: &limits, signals: None };
     let chosen = |names: &[&str]| {
         Some(wanted(names)).filter(|places| !places.is_empty()).unwrap_or_else(|| all(names))
     };
     match Opened::open(path)? {
-        Opened::Mcap(name, mut file) => mcap::read(&mut file, &limits, &chosen, &mut kept)
-            .and_then(|read| recording_of(read, kept.signals))
+        Opened::Mcap(name, mut file) => decode_mcap(&mut file, &Limits::of_files(), &chosen)
             .map_err(|fault| TraceError::new(&name, fault)),
         Opened::Other(name, data) => read_bytes(&name, &data),
     }
+}
+
+fn decode_mcap(
+    source: &mut (impl Read + Seek),
+    limits: &Limits,
+    wanted: Wanted<'_>,
+) -> Result<Recording, Fault> {
+    let mut kept = Kept { limits, signals: None };
+    let (other, notes) = mcap::read(source, limits, wanted, &mut kept)?;
+    // There are rows, unless the file was changed while it was read.
+    let data = other.or(kept.signals.map(Data::Signals)).ok_or(Fault::file(Problem::Nothing("rows")))?;
+    Ok(Recording::new(Format::Mcap, data).with_notes(notes))
 }
 
 /// What there is to know about a file at a glance. Of an MCAP file that is cut short, as by a writer that was killed, what is whole counts: a note says
@@ -139,15 +162,6 @@ pub(crate) type Wanted<'a> = &'a dyn Fn(&[&str]) -> Vec<usize>;
 
 fn all(names: &[&str]) -> Vec<usize> {
     (0..names.len()).collect()
-}
-
-fn recording_of(
-    (other, notes): (Option<Data>, Vec<String>),
-    signals: Option<Signals>,
-) -> Result<Recording, Fault> {
-    // There are rows, unless the file was changed while it was read.
-    let data = other.or(signals.map(Data::Signals)).ok_or(Fault::file(Problem::Nothing("rows")))?;
-    Ok(Recording::new(Format::Mcap, data).with_notes(notes))
 }
 
 /// A file, with its name for errors.
@@ -197,32 +211,49 @@ pub fn read_bytes_within(name: &str, data: &[u8], limits: &Limits) -> Result<Rec
     decode(name, data, limits).map_err(|fault| TraceError::new(name, fault))
 }
 
-/// Reads a recording and writes it in the format of the output's extension. MCAP becomes CSV row by row, whatever its length.
-/// What a person should know of it, one sentence each.
+/// Reads a recording and writes it in the format of the output's extension. MCAP becomes CSV row by row, whatever its length. Of an MCAP file that is cut
+/// short, as by a writer that was killed, what is whole is converted. What a person should know of it, one sentence each.
 ///
 /// # Errors
 /// When both are the same file, or see [`read`] and [`write()`].
 pub fn convert(input: &Path, output: &Path) -> Result<Vec<String>, TraceError> {
-    if let (Ok(from), Ok(to)) = (fs::canonicalize(input), fs::canonicalize(output))
-        && from == to
-    {
-        return Err(TraceError::new(&output.display().to_string(), Fault::file(Problem::SameFile)));
-    }
+    refuse_same(input, output)?;
+    let limits = Limits { takes_cut: true, ..Limits::of_files() };
     let is_csv = extension(&output.display().to_string()) == "csv";
     let recording = match Opened::open(input)? {
-        Opened::Mcap(name, file) if is_csv => return convert_rows(&name, file, output),
-        Opened::Mcap(..) => read(input)?,
+        Opened::Mcap(name, file) if is_csv => return convert_rows(&name, file, output, &limits),
+        Opened::Mcap(name, mut file) => {
+            decode_mcap(&mut file, &limits, &all).map_err(|fault| TraceError::new(&name, fault))?
+        }
         Opened::Other(name, data) => read_bytes(&name, &data)?,
     };
     write(output, &recording)?;
     Ok(recording.notes().to_vec())
 }
 
+/// Refuses to write over what is read.
+///
+/// # Errors
+/// When both are the same file.
+pub fn refuse_same(input: &Path, output: &Path) -> Result<(), TraceError> {
+    match (fs::canonicalize(input), fs::canonicalize(output)) {
+        (Ok(from), Ok(to)) if from == to => {
+            Err(TraceError::new(&output.display().to_string(), Fault::file(Problem::SameFile)))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// From MCAP to CSV.
-fn convert_rows(name: &str, mut file: BufReader<File>, output: &Path) -> Result<Vec<String>, TraceError> {
+fn convert_rows(
+    name: &str,
+    mut file: BufReader<File>,
+    output: &Path,
+    limits: &Limits,
+) -> Result<Vec<String>, TraceError> {
     replace(output, |out| {
         let mut rows = csv::CsvRows::new(&mut *out);
-        let read = mcap::read(&mut file, &Limits::of_files(), &all, &mut rows);
+        let read = mcap::read(&mut file, limits, &all, &mut rows);
         let (other, notes) = read.map_err(|fault| TraceError::new(name, fault))?;
         let flushed = rows.flush();
         drop(rows);
@@ -251,7 +282,15 @@ pub fn write(path: &Path, recording: &Recording) -> Result<(), TraceError> {
         "mcap" => mcap::write(recording).map_err(fail)?,
         _ => return Err(fail(Problem::UnknownOutput)),
     };
-    replace(path, |out| out.write_all(&data).map_err(|error| not_written(path, &error)))
+    write_bytes(path, &data)
+}
+
+/// Puts bytes into a file. Until all of them are written, what was there remains.
+///
+/// # Errors
+/// When the file cannot be written.
+pub fn write_bytes(path: &Path, data: &[u8]) -> Result<(), TraceError> {
+    replace(path, |out| out.write_all(data).map_err(|error| not_written(path, &error)))
 }
 
 /// Puts a file in its place when all of it is written, or leaves everything as it was.
@@ -292,11 +331,7 @@ fn decode(name: &str, data: &[u8], limits: &Limits) -> Result<Recording, Fault> 
     limits.check_bytes(data.len() as u64).map_err(Fault::file)?;
     match detect(name, data).map_err(Fault::file)? {
         Format::Csv => csv::read(data, limits),
-        Format::Mcap => {
-            let mut kept = Kept { limits, signals: None };
-            let read = mcap::read(&mut Cursor::new(data), limits, &all, &mut kept)?;
-            recording_of(read, kept.signals)
-        }
+        Format::Mcap => decode_mcap(&mut Cursor::new(data), limits, &all),
         Format::Pcap => pcap::read(data, limits),
         Format::Pcapng => pcap::read_ng(data, limits),
         Format::Mahimahi => mahimahi::read(data, limits),

@@ -124,23 +124,27 @@ pub fn info(recording: &Recording) -> Info {
             info.packets = Some(packet_info(packets, info.duration_s));
         }
         Data::Opportunities(opportunities) => {
-            info.set_times(opportunities.times(), Some(BURST_GAP));
-            let rate = info.rate_hz * 8.0 * 1_500.0 / 1e6;
+            let times = opportunities.times();
+            info.set_times(times, Some(BURST_GAP));
+            // Of a lap, as it is played.
+            let lap_s = times.last().map_or(0.0, |last| last.as_secs_f64());
+            let rate = (times.len() as u64 * OPPORTUNITY_BYTES * 8) as f64 / lap_s / 1e6;
             info.notes.push(format!("{rate:.3} Mbit/s in opportunities of {OPPORTUNITY_BYTES} bytes"));
         }
         Data::Impairments(impairments) => {
             let seconds = 0..impairments.rows().len() as u64;
             let times: Vec<Time> = seconds.map(|second| Time::ZERO + Duration::from_secs(second)).collect();
             info.set_times(&times, None);
-            let column = |name: &str, unit, value: fn(&crate::Impairment) -> Option<f64>| {
-                let values: Option<Vec<f64>> = impairments.rows().iter().map(value).collect();
-                values.filter(|values| !values.is_empty()).map(|values| channel_info(name, unit, &values))
+            let mut column = |name: &str, unit, value: fn(&crate::Impairment) -> Option<f64>| {
+                let mut channel = ChannelInfo { unit, ..ChannelInfo::new(name) };
+                for (count, value) in impairments.rows().iter().filter_map(value).enumerate() {
+                    channel.add(value, count as f64 + 1.0);
+                }
+                info.channels.extend((channel.min <= channel.max).then_some(channel));
             };
-            info.channels.extend(column("delay", "ms", |row| row.delay.map(|delay| delay.as_millis_f64())));
-            info.channels
-                .extend(column("jitter", "ms", |row| row.jitter.map(|jitter| jitter.as_millis_f64())));
-            info.channels
-                .extend(column("packet_loss", "%", |row| row.loss.map(|loss| loss.as_fraction() * 100.0)));
+            column("delay", "ms", |row| row.delay.map(|delay| delay.as_millis_f64()));
+            column("jitter", "ms", |row| row.jitter.map(|jitter| jitter.as_millis_f64()));
+            column("packet_loss", "%", |row| row.loss.map(|loss| loss.as_fraction() * 100.0));
         }
     }
     info
@@ -247,18 +251,6 @@ impl Info {
                 longest_at_s: (count > 0).then_some(longest_at),
             },
         });
-    }
-}
-
-fn channel_info(name: &str, unit: &'static str, values: &[f64]) -> ChannelInfo {
-    let count = values.len().max(1) as f64;
-    ChannelInfo {
-        name: name.to_owned(),
-        unit,
-        min: values.iter().copied().reduce(f64::min).unwrap_or(0.0),
-        // Each is divided before the sum: it cannot leave the range of finite numbers.
-        mean: values.iter().map(|value| value / count).sum(),
-        max: values.iter().copied().reduce(f64::max).unwrap_or(0.0),
     }
 }
 

@@ -1,8 +1,7 @@
-//! Encoded video in IVF, the container of libvpx's tools: a header of 32 bytes, then each frame behind a header of 12.
-//!
-//! Source: the description of the format in libvpx's `ivfdec.c` and `ivfenc.h`.
+//! Encoded video in IVF, the container of libvpx's tools.
 
 use taut_core::Time;
+use taut_wire::ivf::{Error, frame_at};
 
 use crate::TraceError;
 use crate::error::{Fault, Problem};
@@ -13,9 +12,6 @@ pub struct Ivf<'a> {
     fourcc: [u8; 4],
     frames: Vec<(Time, &'a [u8])>,
 }
-
-const FILE_HEADER: usize = 32;
-const FRAME_HEADER: usize = 12;
 
 impl<'a> Ivf<'a> {
     /// Reads a file; `name` is for errors. Times are as in the file.
@@ -51,39 +47,28 @@ impl<'a> Ivf<'a> {
 
 fn parse(data: &[u8]) -> Result<Ivf<'_>, Fault> {
     let malformed = |at, what: &str| Fault::byte(at, Problem::Malformed(what.to_owned()));
-    if !data.starts_with(b"DKIF") {
-        return Err(malformed(0, "this does not begin like an IVF file"));
-    }
-    if data.len() < FILE_HEADER {
-        return Err(Fault::byte(0, Problem::Truncated("the file's header")));
-    }
-    let word = |at| u32::from_le_bytes([data[at], data[at + 1], data[at + 2], data[at + 3]]);
-    let (rate, scale) = (u128::from(word(16)), u128::from(word(20)));
-    if rate == 0 || scale == 0 {
-        return Err(malformed(16, "a clock that does not tick"));
-    }
+    let (header, fourcc, mut at) = taut_wire::ivf::parse(data).map_err(|error| match error {
+        Error::Truncated => Fault::byte(0, Problem::Truncated("the file's header")),
+        Error::Magic => malformed(0, &error.to_string()),
+        Error::Clock => malformed(16, &error.to_string()),
+    })?;
     let mut frames: Vec<(Time, &[u8])> = Vec::new();
-    let mut rest = &data[FILE_HEADER..];
-    while !rest.is_empty() {
-        let at = data.len() - rest.len();
-        let cut = || Fault::byte(at, Problem::Truncated("a frame"));
-        let header = rest.first_chunk::<FRAME_HEADER>().ok_or_else(cut)?;
-        let [a, b, c, d, ticks @ ..] = *header;
-        let length = u32::from_le_bytes([a, b, c, d]) as usize;
-        let frame = rest[FRAME_HEADER..].get(..length).ok_or_else(cut)?;
-        let nanos = u128::from(u64::from_le_bytes(ticks)) * scale * 1_000_000_000 / rate;
+    while at < data.len() {
+        let cut = Fault::byte(at, Problem::Truncated("a frame"));
+        let (ticks, frame) = frame_at(data, at).ok_or(cut)?;
+        let nanos = u128::from(ticks) * u128::from(header.scale) * 1_000_000_000 / u128::from(header.rate);
         let time = u64::try_from(nanos).map_err(|_| malformed(at, "a time beyond 584 years"))?;
         let time = Time::from_nanos(time);
         if frames.last().is_some_and(|(before, _)| time < *before) {
             return Err(malformed(at, "a frame that is earlier than the one before"));
         }
-        frames.push((time, frame));
-        rest = &rest[FRAME_HEADER + length..];
+        at = frame.end;
+        frames.push((time, &data[frame]));
     }
     if frames.is_empty() {
         return Err(Fault::file(Problem::Nothing("frames")));
     }
-    Ok(Ivf { fourcc: [data[8], data[9], data[10], data[11]], frames })
+    Ok(Ivf { fourcc, frames })
 }
 
 #[cfg(test)]

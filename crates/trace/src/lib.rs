@@ -62,7 +62,10 @@ mod signals;
 pub use csv::write_csv;
 pub use datagrams::{CapturedDatagram, Datagram, datagrams, write_pcap};
 pub use error::{Place, Problem, TraceError};
-pub use file::{Limits, convert, info_of, read, read_bytes, read_bytes_within, read_columns, write};
+pub use file::{
+    Limits, convert, info_of, read, read_bytes, read_bytes_within, read_columns, refuse_same, write,
+    write_bytes,
+};
 pub use info::{ChannelInfo, FlowInfo, GapInfo, Info, IntervalInfo, PacketInfo, info};
 pub use ivf::Ivf;
 #[cfg(feature = "mcap")]

@@ -7,6 +7,8 @@ use std::net::SocketAddr;
 use taut_core::{Bytes, Time};
 
 use crate::CapturedDatagram;
+use crate::error::Problem;
+use crate::file::Names;
 
 /// Packets or messages over time. Times never go back.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,8 +23,8 @@ pub struct Packets {
 pub struct PacketRow {
     /// When it was captured, since the first packet.
     pub time: Time,
-    /// Its length. From a capture: the whole frame on the wire, also where less of it was captured. From MCAP: the
-    /// message.
+    /// Its length. From a capture: the IP packet without its link's header, also where less of it was captured. From MCAP:
+    /// the message.
     pub size: Bytes,
     /// Index into [`Packets::flows`].
     pub flow: u32,
@@ -38,7 +40,7 @@ pub enum Flow {
 }
 
 /// Protocol, addresses and ports, displayed as `udp 10.0.0.1:5000 > 10.0.0.2:6000`. Ports are 0 where the protocol has
-/// none, and in fragments after the first.
+/// none, and in fragments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FiveTuple {
     /// IP protocol number (IANA).
@@ -95,6 +97,7 @@ pub(crate) struct Captured {
     packets: Vec<(i64, Bytes, u32)>,
     flows: Vec<Flow>,
     known: BTreeMap<Flow, u32>,
+    names: Names,
     out_of_order: u64,
     sightings: Sightings,
     /// Where these are asked for; times as of `packets`.
@@ -154,11 +157,16 @@ impl Captured {
         datagrams.into_iter().map(timed).collect()
     }
 
-    pub(crate) fn push(&mut self, time_ns: i64, size: u64, flow: Flow) {
+    /// # Errors
+    /// When the names of flows take too much.
+    pub(crate) fn push(&mut self, time_ns: i64, size: u64, flow: Flow) -> Result<(), Problem> {
         let next = self.flows.len() as u32;
         let index = match self.known.get(&flow) {
             Some(index) => *index,
             None => {
+                if let Flow::Named(name) = &flow {
+                    self.names.keep(name.len())?;
+                }
                 self.flows.push(flow.clone());
                 self.known.insert(flow, next);
                 next
@@ -166,6 +174,7 @@ impl Captured {
         };
         self.out_of_order += u64::from(self.last_ns().is_some_and(|last| time_ns < last));
         self.packets.push((time_ns, Bytes::new(size), index));
+        Ok(())
     }
 
     /// Whether this packet was captured at another interface already; then it is noted, and not to be pushed.

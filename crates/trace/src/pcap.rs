@@ -60,7 +60,7 @@ fn walk(data: &[u8], limits: &Limits, captured: &mut Captured) -> Result<(), Fau
         let at = data.len() - rest.len();
         let (next, packet) = step(data, rest, "a packet", frame)?;
         let time_ns = i64::from(packet.ts_sec) * SECOND as i64 + i64::from(packet.ts_usec) * unit;
-        push(captured, time_ns, packet.origlen, sliced(header.network, packet.data).as_ref());
+        push(captured, time_ns, packet.origlen, header.network, sliced(header.network, packet.data).as_ref());
         limits.check_rows(captured.len()).map_err(|problem| Fault::byte(at, problem))?;
         rest = next;
     }
@@ -102,7 +102,7 @@ fn walk_ng(data: &[u8], limits: &Limits, captured: &mut Captured) -> Result<u64,
                     section.interfaces.len() > 1 && captured.seen_elsewhere(identity, block.if_id, time_ns)
                 });
                 if !again {
-                    push(captured, time_ns, block.origlen, packet.as_ref());
+                    push(captured, time_ns, block.origlen, interface.linktype, packet.as_ref());
                 }
             }
             Block::SimplePacket(block) => {
@@ -110,7 +110,7 @@ fn walk_ng(data: &[u8], limits: &Limits, captured: &mut Captured) -> Result<u64,
                 untimed += 1;
                 let time_ns = captured.last_ns().unwrap_or(0);
                 let packet = sliced(interface.linktype, block.data);
-                push(captured, time_ns, block.origlen, packet.as_ref());
+                push(captured, time_ns, block.origlen, interface.linktype, packet.as_ref());
             }
             _ => {}
         }
@@ -120,14 +120,47 @@ fn walk_ng(data: &[u8], limits: &Limits, captured: &mut Captured) -> Result<u64,
     Ok(untimed)
 }
 
-fn push(captured: &mut Captured, time_ns: i64, wire_len: u32, packet: Option<&LaxSlicedPacket<'_>>) {
+fn push(
+    captured: &mut Captured,
+    time_ns: i64,
+    wire_len: u32,
+    linktype: Linktype,
+    packet: Option<&LaxSlicedPacket<'_>>,
+) {
     let flow = flow(packet);
     if let (Flow::Tuple(tuple), Some(TransportSlice::Udp(udp))) =
         (&flow, packet.and_then(|packet| packet.transport.as_ref()))
     {
         captured.push_datagram(time_ns, *tuple, usize::from(udp.length()), udp.payload());
     }
-    captured.push(time_ns, u64::from(wire_len), flow);
+    let behind_link = wire_len.saturating_sub(link_header(linktype) as u32);
+    captured
+        .push(time_ns, u64::from(packet.and_then(ip_length).unwrap_or(behind_link)), flow)
+        .expect("a capture has a few names");
+}
+
+/// What its header says: a link may have tags before it, and padding behind. `None` where the sender left it to its network card, and of what is not IP.
+fn ip_length(packet: &LaxSlicedPacket<'_>) -> Option<u32> {
+    const IPV6_HEADER: u32 = 40;
+    match packet.net.as_ref()? {
+        LaxNetSlice::Ipv4(ip) => Some(u32::from(ip.header().total_len())),
+        LaxNetSlice::Ipv6(ip) => Some(u32::from(ip.header().payload_length()))
+            .filter(|length| *length > 0)
+            .map(|length| IPV6_HEADER + length),
+        LaxNetSlice::Arp(_) => None,
+    }
+    .filter(|length| *length > 0)
+}
+
+/// Bytes before the packet itself.
+const fn link_header(linktype: Linktype) -> usize {
+    match linktype {
+        Linktype::ETHERNET => 14,
+        Linktype::LINUX_SLL => 16,
+        LINUX_SLL2 => 20,
+        Linktype::NULL | Linktype::LOOP => 4,
+        _ => 0,
+    }
 }
 
 fn finish(format: Format, captured: Captured, mut notes: Vec<String>) -> Result<Recording, Fault> {
@@ -238,17 +271,19 @@ fn identity(packet: &LaxSlicedPacket<'_>) -> Option<Identity> {
 
 /// Finds the IP header behind the link's.
 fn sliced(linktype: Linktype, frame: &[u8]) -> Option<LaxSlicedPacket<'_>> {
-    let ether_type = |at: usize, rest: usize| {
+    let packet = frame.get(link_header(linktype)..)?;
+    let ether_type = |at: usize| {
         let number = u16::from_be_bytes([*frame.get(at)?, *frame.get(at + 1)?]);
-        Some(LaxSlicedPacket::from_ether_type(EtherType(number), frame.get(rest..)?))
+        Some(LaxSlicedPacket::from_ether_type(EtherType(number), packet))
     };
     match linktype {
         Linktype::ETHERNET => LaxSlicedPacket::from_ethernet(frame).ok(),
-        Linktype::LINUX_SLL => ether_type(14, 16),
-        LINUX_SLL2 => ether_type(0, 20),
-        Linktype::RAW | Linktype::IPV4 | Linktype::IPV6 => LaxSlicedPacket::from_ip(frame).ok(),
-        // Four bytes of address family in the byte order of the host that captured: the IP version says the same.
-        Linktype::NULL | Linktype::LOOP => LaxSlicedPacket::from_ip(frame.get(4..)?).ok(),
+        Linktype::LINUX_SLL => ether_type(14),
+        LINUX_SLL2 => ether_type(0),
+        // Of four bytes of address family in the byte order of the host that captured the IP version says the same.
+        Linktype::RAW | Linktype::IPV4 | Linktype::IPV6 | Linktype::NULL | Linktype::LOOP => {
+            LaxSlicedPacket::from_ip(packet).ok()
+        }
         _ => None,
     }
 }

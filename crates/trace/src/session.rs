@@ -20,7 +20,7 @@ pub(crate) const STATES: &str = "states of a session (topic operator/state)";
 pub struct SessionRecording {
     /// What the operator's device made (operator), or the robot applied of it, in the order in which it was made.
     pub states: Vec<RecordedState>,
-    /// What happened, as `--json` tells it.
+    /// What the robot's state became, how the session was run, the last `status` and `summary`: events as `--json` tells them.
     pub events: Vec<Value>,
     /// Of the other messages, by topic, their bytes.
     pub sizes: BTreeMap<String, Vec<u64>>,

@@ -173,15 +173,15 @@ fn bad_mcap_is_refused_with_its_byte() {
     assert_eq!(lines.join("\n") + "\n", BAD_MCAP);
 }
 
-const BAD_MCAP: &str = r#"magic.mcap: byte 8: the file ends inside a record; it is cut short
-half.mcap: byte 350: the file ends inside a record; it is cut short
-end.mcap: byte 801: the file ends inside the magic bytes at its end; it is cut short
+const BAD_MCAP: &str = r#"magic.mcap: byte 8: the file ends inside a record, as one whose writer was killed: `taut trace repair` finishes it
+half.mcap: byte 350: the file ends inside a record, as one whose writer was killed: `taut trace repair` finishes it
+end.mcap: byte 801: the file ends inside the magic bytes at its end, as one whose writer was killed: `taut trace repair` finishes it
 more.mcap: byte 809: bytes after the end of the MCAP file
 flipped.mcap: byte 35: Chunk CRC failed (expected 6AF90539, got FB2A692F)
 text.mcap: this does not begin like a .mcap file
 nothing.mcap: there are no messages in it
 unknown_channel.mcap: byte 8: a message of channel 7, which no record describes
-not_json.mcap: byte 39: a message of /x (json) is not what it should be: trailing comma at line 1 column 9
+not_json.mcap: read as packets
 late.mcap: byte 39: a message's time is beyond the year 2262
 channel.mcap: byte 8: a record's fields do not fit into it, or are not UTF-8
 "#;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use mcap::records::MessageHeader;
 use mcap::{WriteOptions, Writer};
-use taut_trace::{Data, convert, info, info_of, read, read_columns, write_csv};
+use taut_trace::{Data, Problem, convert, info, info_of, read, read_columns, read_session, write_csv};
 
 /// An empty folder.
 fn folder(name: &str) -> PathBuf {
@@ -109,4 +109,121 @@ fn of_columns_that_are_asked_for_nothing_else_is_held() {
     assert_eq!(signals.channels().len(), 1);
     // Every row of its own topic, none of another's.
     assert_eq!(signals.channel("arm_x").unwrap().values(), [1.0, 2.0, 3.0]);
+}
+
+/// Two chunks, the last damaged, without an end.
+fn damaged(path: &Path) {
+    let mut out = WriteOptions::new()
+        .compression(None)
+        .create(File::create(path).expect("a folder of the test's own"))
+        .expect("a folder of the test's own");
+    put(&mut out, &MESSAGES[..3]);
+    out.flush().expect("a folder of the test's own");
+    put(&mut out, &MESSAGES[3..]);
+    out.finish().expect("a folder of the test's own");
+    drop(out);
+    let mut bytes = fs::read(path).expect("a folder of the test's own");
+    let last = bytes.windows(9).position(|text| text == br#"{"x_m":3}"#).expect("it was written");
+    bytes[last + 7] = b'4';
+    let events =
+        bytes.windows(19).position(|text| text == br#"{"event":"stopped"}"#).expect("it was written");
+    bytes.truncate(events + 19);
+    fs::write(path, bytes).expect("a folder of the test's own");
+}
+
+#[test]
+fn of_a_file_whose_last_chunk_is_damaged_what_is_before_it_is_read() {
+    let folder = folder("damaged");
+    let (file, table) = (folder.join("a.mcap"), folder.join("a.csv"));
+    damaged(&file);
+    let told = info_of(&file).unwrap();
+    assert_eq!(told.rows, 1);
+    assert!(told.notes.iter().any(|note| note.contains("Chunk CRC failed")), "{:?}", told.notes);
+    assert_eq!(convert(&file, &table).unwrap(), told.notes);
+    assert_eq!(fs::read_to_string(table).unwrap().lines().count(), 2);
+    let made = convert(&file, &folder.join("again.mcap")).unwrap();
+    assert_eq!(made, told.notes);
+    assert!(read(&file).unwrap_err().to_string().contains("Chunk CRC failed"));
+}
+
+#[test]
+fn a_file_that_was_cut_short_is_converted_as_far_as_it_is_whole_and_otherwise_its_repair_is_named() {
+    let folder = folder("cut");
+    let (file, table) = (folder.join("a.mcap"), folder.join("a.csv"));
+    recording(&file, &MESSAGES);
+    let whole = fs::read(&file).unwrap();
+    fs::write(&file, &whole[..whole.len() - 3]).unwrap();
+    let notes = convert(&file, &table).unwrap();
+    assert!(notes.last().unwrap().contains("the file ends inside the magic bytes"), "{notes:?}");
+    assert_eq!(fs::read_to_string(table).unwrap().lines().count(), 4);
+    assert!(read(&file).unwrap_err().to_string().ends_with("`taut trace repair` finishes it"));
+}
+
+/// A megabyte.
+const LONG: usize = 1_000_000;
+
+/// A file of seventy messages, each on a channel of its own: its topic, schema and text.
+fn long_names(path: &Path, schema_name: &str, named: impl Fn(usize) -> (String, Vec<u8>, String)) {
+    let mut out = WriteOptions::new()
+        .use_chunks(false)
+        .create(File::create(path).expect("a folder of the test's own"))
+        .expect("a folder of the test's own");
+    for number in 0..70 {
+        let (topic, schema, text) = named(number);
+        let schema = out.add_schema(schema_name, "jsonschema", &schema).expect("memory takes it");
+        let channel_id = out.add_channel(schema, &topic, "json", &BTreeMap::new()).expect("memory takes it");
+        let header = MessageHeader { channel_id, sequence: 0, log_time: 1, publish_time: 1 };
+        out.write_to_known_channel(&header, text.as_bytes()).expect("a folder of the test's own");
+    }
+    out.finish().expect("a folder of the test's own");
+}
+
+#[test]
+fn names_and_schemas_take_no_more_memory_than_they_may() {
+    let file = folder("names").join("a.mcap");
+    let long = |number: usize| format!("{number}{}", "x".repeat(LONG));
+    let refused = |error: taut_trace::TraceError| match error.problem() {
+        Problem::TooLarge { what, .. } => assert_eq!(*what, "bytes of names and schemas"),
+        problem => panic!("{problem}"),
+    };
+    long_names(&file, "a", |number| (number.to_string(), long(number).into_bytes(), "{}".to_owned()));
+    refused(read(&file).unwrap_err());
+    long_names(&file, "a", |number| (long(number), Vec::new(), "{}".to_owned()));
+    refused(read(&file).unwrap_err());
+    refused(read_session(&file).unwrap_err());
+    long_names(&file, "taut.Packet", |number| {
+        let text = format!(r#"{{"size_bytes":1,"flow":"{}"}}"#, long(number));
+        (number.to_string(), Vec::new(), text)
+    });
+    refused(read(&file).unwrap_err());
+    fs::remove_file(file).unwrap();
+}
+
+#[test]
+fn of_a_session_s_events_those_are_held_that_say_how_it_was_run_and_how_it_went() {
+    let file = folder("events").join("a.mcap");
+    let state = r#"{"position_x_m":0,"position_y_m":0,"position_z_m":0,"orientation_w":1,"orientation_x":0,
+        "orientation_y":0,"orientation_z":0,"velocity_x_m_s":0,"velocity_y_m_s":0,"velocity_z_m_s":0,"gripper":0,
+        "enabling":true}"#;
+    let events = [
+        r#"{"event":"recording","rate_hz":1}"#,
+        r#"{"event":"status","at":1}"#,
+        r#"{"event":"dropped","sequence":7}"#,
+        r#"{"event":"stopped","why":"watchdog"}"#,
+        r#"{"event":"status","at":2}"#,
+        r#"{"event":"stopped","why":"button"}"#,
+        r#"{"event":"stopped","why":"watchdog"}"#,
+    ];
+    let of = |events: &[&str]| {
+        let mut messages = vec![("operator/state", 1, state)];
+        messages.extend(events.iter().map(|text| ("taut/events", 2, *text)));
+        recording(&file, &messages);
+        read_session(&file)
+    };
+    let held: Vec<String> = of(&events).unwrap().events.iter().map(ToString::to_string).collect();
+    let kept = [3, 5, 6, 0, 4].map(|at| events[at]);
+    let value = |text: &&str| serde_json::from_str::<serde_json::Value>(text).unwrap().to_string();
+    assert_eq!(held, kept.iter().map(value).collect::<Vec<_>>());
+    let long = format!(r#"{{"event":"stopped","why":"{}"}}"#, "x".repeat(LONG + 100_000));
+    assert!(matches!(of(&[&long]).unwrap_err().problem(), Problem::TooLarge { .. }));
 }

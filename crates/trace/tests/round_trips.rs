@@ -81,22 +81,52 @@ fn packets_of_a_capture_survive() {
     let csv = String::from_utf8(assert_round_trip(&recording)).unwrap();
     let expected = "\
 time_s,size_bytes,flow
-10,52,udp 10.0.0.1:5000 > 10.0.0.2:6000
-10.001,1042,udp 10.0.0.1:5000 > 10.0.0.2:6000
-10.002,52,udp 10.0.0.1:5000 > 10.0.0.2:6000
-10.003,42,arp
+10,38,udp 10.0.0.1:5000 > 10.0.0.2:6000
+10.001,1028,udp 10.0.0.1:5000 > 10.0.0.2:6000
+10.002,38,udp 10.0.0.1:5000 > 10.0.0.2:6000
+10.003,28,arp
 ";
     assert_eq!(csv, expected);
     let expected = "\
 pcap: packets, 4 rows, 0.003 s, 1000.000 Hz
 interval: min 1.000 ms, median 1.000 ms, mean 1.000 ms, max 1.000 ms
 gaps over 100.000 ms: none
-1188 bytes, 3.168 Mbit/s, sizes: min 42, mean 297.0, max 1042
-        3 packets         1146 bytes  udp 10.0.0.1:5000 > 10.0.0.2:6000
-        1 packets           42 bytes  arp
+1132 bytes, 3.019 Mbit/s, sizes: min 28, mean 283.0, max 1028
+        3 packets         1104 bytes  udp 10.0.0.1:5000 > 10.0.0.2:6000
+        1 packets           28 bytes  arp
 note: packets that were not in the order of time, put in order: 1
 ";
     assert_eq!(info(&recording).to_string(), expected);
+}
+
+/// Whatever link it was captured on, a packet is as long as it is without the link's header, and the least frame of Ethernet without padding.
+#[test]
+fn packets_are_as_long_as_they_are_without_their_link() {
+    let packet = udp(10);
+    let behind = |header: &[u8]| [header, &packet].concat();
+    let frame = ethernet(&packet);
+    let padded = [&frame[..], &[0; 8]].concat();
+    let tagged = [&frame[..12], &[0x81, 0, 0, 7], &frame[12..]].concat();
+    let cooked = behind(&[0, 0, 0, 1, 0, 6, 2, 0, 0, 0, 0, 1, 0, 0, 8, 0]);
+    let mut cooked2 = vec![8, 0];
+    cooked2.resize(20, 0);
+    let cooked2 = behind(&cooked2);
+    let null = behind(&[2, 0, 0, 0]);
+    let links = [
+        (1, &frame),
+        (1, &padded),
+        (1, &tagged),
+        (113, &cooked),
+        (276, &cooked2),
+        (0, &null),
+        (228, &packet),
+    ];
+    for (linktype, bytes) in links {
+        let capture = pcap(linktype, &[(0, 0, bytes.len() as u32, bytes)]);
+        let recording = read_bytes("a.pcap", &capture).unwrap();
+        let Data::Packets(packets) = recording.data() else { panic!("packets") };
+        assert_eq!(packets.rows()[0].size, Bytes::new(38), "link {linktype}");
+    }
 }
 
 #[test]
@@ -158,7 +188,7 @@ fn opportunities_and_impairments_survive() {
     let trace = read_bytes("lte", b"0\n0\n2\n5\n").unwrap();
     assert_eq!(trace.format(), Format::Mahimahi);
     assert_eq!(assert_round_trip(&trace), b"time_s\n0\n0\n0.002\n0.005\n");
-    assert_eq!(info(&trace).notes, ["7.200 Mbit/s in opportunities of 1500 bytes"]);
+    assert_eq!(info(&trace).notes, ["9.600 Mbit/s in opportunities of 1500 bytes"]);
     let table = b"start_time,stop_time,delay,packet_loss\na,b,2500.4,0.1\nb,c,100,0\n";
     let impairments = read_bytes("a.csv", table).unwrap();
     let csv = assert_round_trip(&impairments);
@@ -207,6 +237,50 @@ time_s,arm_joint_p_0,arm_joint_p_1,gripper_force_z
         "messages left out because they are not JSON with numbers: 1, on /camera (cdr)",
     ];
     assert_eq!(recording.notes(), notes);
+}
+
+/// JSON messages on one topic, a nanosecond apart.
+fn messages(texts: &[&str]) -> Vec<u8> {
+    let mut out = mcap::Writer::new(std::io::Cursor::new(Vec::new())).expect("memory takes it");
+    let channel_id = out.add_channel(0, "/arm", "json", &Default::default()).expect("memory takes it");
+    for (log_time, text) in texts.iter().enumerate() {
+        let log_time = log_time as u64;
+        let header =
+            mcap::records::MessageHeader { channel_id, sequence: 0, log_time, publish_time: log_time };
+        out.write_to_known_channel(&header, text.as_bytes()).expect("memory takes it");
+    }
+    out.finish().expect("memory takes it");
+    out.into_inner().into_inner()
+}
+
+#[test]
+fn a_message_that_is_no_json_is_left_out_with_a_note() {
+    let recording = read_bytes("robot.mcap", &messages(&[r#"{"x":1}"#, "?", r#"{"x":2}"#])).unwrap();
+    let table = "time_s,arm_x\n0,1\n0.000000002,2\n";
+    assert_eq!(String::from_utf8(write_csv(&recording)).unwrap(), table);
+    let notes = ["messages left out because they are not JSON with numbers: 1, on /arm (json)"];
+    assert_eq!(recording.notes(), notes);
+}
+
+#[test]
+fn a_number_that_is_null_is_what_it_was_and_that_is_said() {
+    let texts = [r#"{"x":1,"y":null}"#, r#"{"x":null,"y":3}"#, r#"{"x":2,"y":4}"#];
+    let recording = read_bytes("robot.mcap", &messages(&texts)).unwrap();
+    let table = "time_s,arm_x,arm_y\n0.000000001,1,3\n0.000000002,2,4\n";
+    assert_eq!(String::from_utf8(write_csv(&recording)).unwrap(), table);
+    let notes = [
+        "rows left out before every channel had a value: 1",
+        "numbers that are null, for which the value before stands: 1",
+    ];
+    assert_eq!(recording.notes(), notes);
+}
+
+#[test]
+fn two_numbers_of_a_message_are_two_columns_also_where_their_names_are_alike() {
+    let text = r#"{"a":{"b":1},"a_b":2,"c":[3],"c_0":4,"":{"d":5},"d":6}"#;
+    let recording = read_bytes("robot.mcap", &messages(&[text])).unwrap();
+    let table = "time_s,arm_d,arm_a_b,arm_a_b_2,arm_c_0,arm_c_0_2,arm_d_2\n0,5,1,2,3,4,6\n";
+    assert_eq!(String::from_utf8(write_csv(&recording)).unwrap(), table);
 }
 
 #[test]

@@ -11,6 +11,9 @@ const HELD: usize = 4;
 /// Decoded frames whose numbers are remembered: a frame that recovers refers to none that is older.
 const REMEMBERED: usize = 256;
 
+/// Frames in a row that are of no use, more than come within a round trip: then nothing but a key frame helps, for the encoder takes other frames than these to be here.
+const PATIENCE: u32 = 30;
+
 /// No start of an encoder misses so many in a row: half an hour and more of them.
 const ANOTHER_START: u32 = 1 << 16;
 
@@ -58,6 +61,8 @@ pub struct Decoder {
     held: VecDeque<Held>,
     /// The number that was decoded last.
     newest: Option<u32>,
+    /// Frames that came since then.
+    in_vain: u32,
     counts: DecoderCounts,
 }
 
@@ -69,7 +74,8 @@ struct Raw {
 }
 
 impl Raw {
-    fn decode(&mut self, codec: Codec, frame: &[u8]) -> Result<Image, VideoError> {
+    /// `None`: nobody is to see it.
+    fn decode(&mut self, codec: Codec, frame: &[u8]) -> Result<Option<Image>, VideoError> {
         match codec {
             Codec::Vp8 => match &mut self.vp8 {
                 Some(raw) => raw.decode(frame),
@@ -78,7 +84,8 @@ impl Raw {
             Codec::H264 => match &mut self.h264 {
                 Some(raw) => raw.decode(frame),
                 none => none.insert(h264::RawDecoder::new()?).decode(frame),
-            },
+            }
+            .map(Some),
             Codec::Jpeg => Err(VideoError::NotDecoded(codec)),
         }
     }
@@ -113,6 +120,7 @@ impl Decoder {
             done: VecDeque::new(),
             held: VecDeque::new(),
             newest: None,
+            in_vain: 0,
             counts: DecoderCounts::default(),
         })
     }
@@ -134,15 +142,15 @@ impl Decoder {
             }
         });
         let (picture, frame) = parsed.inspect_err(|_| self.counts.malformed += 1)?;
+        self.in_vain += 1;
         if let Some(last) = self.last()
-            && !picture.key
             && !is_newer(picture.number, last)
         {
-            if !is_far(picture.number, last) {
+            if !is_far(picture.number, last) && self.in_vain <= PATIENCE {
                 self.counts.useless += 1;
                 return Ok(Taken::default());
             }
-            // The key frame that its start began with was lost.
+            // It is of another start, whose key frame may be lost.
             self.done.clear();
         }
         let mut taken = Taken::default();
@@ -152,7 +160,8 @@ impl Decoder {
                 self.counts.useless += 1;
             }
             self.held.push_back(Held { picture, frame: frame.to_vec() });
-            taken.ask = Some(self.last().map_or(Ask::Key(picture.number), Ask::Missing));
+            let last = self.last().filter(|_| self.in_vain <= PATIENCE);
+            taken.ask = Some(last.map_or(Ask::Key(picture.number), Ask::Missing));
             return Ok(taken);
         }
         self.decode(picture, frame, &mut taken);
@@ -207,6 +216,7 @@ impl Decoder {
             self.done.pop_front();
         }
         self.done.push_back(picture.number);
+        self.in_vain = 0;
         self.counts.decoded += 1;
         self.counts.keys += u64::from(picture.key);
         self.counts.recovered += u64::from(picture.recovers && !picture.key);
@@ -216,7 +226,7 @@ impl Decoder {
         {
             self.counts.missing += u64::from(picture.number.wrapping_sub(before)) - 1;
         }
-        taken.decoded.push(Decoded { picture, image });
+        taken.decoded.extend(image.map(|image| Decoded { picture, image }));
     }
 }
 
@@ -277,19 +287,15 @@ mod tests {
             assert_eq!(decoder.take(&made.payload).unwrap().decoded.len(), 1);
         }
         let mut encoder = Encoder::new(config.first(before.next_number())).unwrap();
-        for number in 10..30 {
+        for number in 10..60 {
             let made = encoder.encode(scene.draw(number)).unwrap();
             if made.picture.key {
                 assert_eq!(made.picture.number, 10, "it is lost");
                 continue;
             }
             let taken = decoder.take(&made.payload).unwrap();
-            assert_eq!(
-                (taken.decoded.len(), taken.ask),
-                (0, Some(Ask::Missing(9))),
-                "frame {}",
-                made.picture.number
-            );
+            let asked = if number <= 10 + PATIENCE { Ask::Missing(9) } else { Ask::Key(number) };
+            assert_eq!((taken.decoded.len(), taken.ask), (0, Some(asked)), "frame {number}");
         }
     }
 

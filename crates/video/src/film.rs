@@ -30,20 +30,13 @@ impl FrameDecoder {
     /// # Errors
     /// When libvpx cannot decode it, and of pictures of more than 4096 by 2304 pixels.
     pub fn decode(&mut self, frame: &[u8]) -> Result<Option<Image>, VideoError> {
-        // The first bit is 0 in a key frame, the fifth in one that others refer to and nobody sees (RFC 6386 section 9.1).
+        // The first bit is 0 in a key frame (RFC 6386 section 9.1).
         let Some(first) = frame.first() else { return Ok(None) };
         self.goes_on |= first & 1 == 0;
         if !self.goes_on {
             return Ok(None);
         }
-        match self.raw.decode(frame) {
-            Ok(image) => Ok(Some(image)),
-            Err(VideoError::Codec(-1)) if first & 0x10 == 0 => Ok(None),
-            Err(error) => {
-                self.goes_on = false;
-                Err(error)
-            }
-        }
+        self.raw.decode(frame).inspect_err(|_| self.goes_on = false)
     }
 
     /// A frame is missing.

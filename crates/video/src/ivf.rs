@@ -1,55 +1,20 @@
-//! IVF, the file that libvpx's and FFmpeg's tools keep VP8 frames in: a header of 32 bytes, then 12 bytes before each frame, little-endian.
+//! VP8 frames in IVF files.
+
+use taut_wire::ivf::{Error, frame_at, parse};
+pub use taut_wire::ivf::{Header as IvfHeader, frame as ivf_frame};
 
 use crate::VideoError;
 
-const HEADER: usize = 32;
-const FRAME_HEADER: usize = 12;
-/// The longest frame that is read.
-const LONGEST: usize = 16 << 20;
-
 /// From one frame to the next: by so many at the beginning of a file it is known how fast they follow each other.
 const STEPS: usize = 30;
-
-/// What a file says of its frames.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct IvfHeader {
-    /// Pixels.
-    pub width: u16,
-    /// Pixels.
-    pub height: u16,
-    /// Units of time in a second.
-    pub rate: u32,
-    /// Seconds in so many units.
-    pub scale: u32,
-}
-
-impl IvfHeader {
-    /// The beginning of a file of VP8 frames.
-    pub fn emit(&self) -> Vec<u8> {
-        let mut bytes = b"DKIF\0\0\x20\0VP80".to_vec();
-        bytes.extend_from_slice(&self.width.to_le_bytes());
-        bytes.extend_from_slice(&self.height.to_le_bytes());
-        bytes.extend_from_slice(&self.rate.to_le_bytes());
-        bytes.extend_from_slice(&self.scale.to_le_bytes());
-        // The number of frames, which nobody knows while they are written, and 4 bytes without a use.
-        bytes.extend_from_slice(&[0; 8]);
-        bytes
-    }
-}
-
-/// A frame in a file, at this time in its units.
-pub fn ivf_frame(time: u64, frame: &[u8]) -> Vec<u8> {
-    let mut bytes = (frame.len() as u32).to_le_bytes().to_vec();
-    bytes.extend_from_slice(&time.to_le_bytes());
-    bytes.extend_from_slice(frame);
-    bytes
-}
 
 /// The frames of a file that was read.
 #[derive(Clone, Debug)]
 pub struct Ivf {
     header: IvfHeader,
     bytes: Vec<u8>,
+    /// Where the first frame is.
+    start: usize,
     at: usize,
 }
 
@@ -59,18 +24,12 @@ impl Ivf {
     /// # Errors
     /// When they do not begin as a file of VP8 frames does, or time has no unit.
     pub fn new(bytes: Vec<u8>) -> Result<Self, VideoError> {
-        let Some(header) = bytes.first_chunk::<HEADER>() else { return Err(VideoError::File("too short")) };
-        let u16_at = |at: usize| u16::from_le_bytes([header[at], header[at + 1]]);
-        let u32_at = |at: usize| u32::from(u16_at(at)) | u32::from(u16_at(at + 2)) << 16;
-        if &header[..4] != b"DKIF" || &header[8..12] != b"VP80" {
-            return Err(VideoError::File("not IVF with VP8"));
+        match parse(&bytes) {
+            Ok((header, fourcc, start)) if fourcc == *b"VP80" => Ok(Self { header, bytes, start, at: start }),
+            Ok(_) | Err(Error::Magic) => Err(VideoError::File("not IVF with VP8")),
+            Err(Error::Truncated) => Err(VideoError::File("too short")),
+            Err(Error::Clock) => Err(VideoError::File("without a unit of time")),
         }
-        let start = usize::from(u16_at(6));
-        let header = IvfHeader { width: u16_at(12), height: u16_at(14), rate: u32_at(16), scale: u32_at(20) };
-        if header.rate == 0 || header.scale == 0 || start < HEADER {
-            return Err(VideoError::File("without a unit of time"));
-        }
-        Ok(Self { header, bytes, at: start })
     }
 
     /// What it says of its frames.
@@ -81,10 +40,10 @@ impl Ivf {
     /// How many frames there are in a second, 1 to 240, by the times of the first ones: the unit of time is a frame's in files of some writers, and a
     /// millisecond or less in others'. Where times tell nothing it is a frame's.
     pub fn frames_a_second(&self) -> u32 {
-        let (mut times, mut at) = (Vec::new(), self.start());
-        while let Some((time, end)) = self.frame_at(at).filter(|_| times.len() <= STEPS) {
+        let (mut times, mut at) = (Vec::new(), self.start);
+        while let Some((time, frame)) = frame_at(&self.bytes, at).filter(|_| times.len() <= STEPS) {
             times.push(time);
-            at = end;
+            at = frame.end;
         }
         let mut steps: Vec<u64> = times.windows(2).map(|two| two[1].saturating_sub(two[0])).collect();
         steps.retain(|step| *step > 0);
@@ -96,27 +55,14 @@ impl Ivf {
 
     /// The next frame; `None` at the end, and where the file is cut short.
     pub fn next_frame(&mut self) -> Option<&[u8]> {
-        let begin = self.at + FRAME_HEADER;
-        (_, self.at) = self.frame_at(self.at)?;
-        self.bytes.get(begin..self.at)
-    }
-
-    /// The time of the frame that begins there, in the file's units, and where it ends.
-    fn frame_at(&self, at: usize) -> Option<(u64, usize)> {
-        let (length, rest) = self.bytes.get(at..at + FRAME_HEADER)?.split_first_chunk()?;
-        let (time, _) = rest.split_first_chunk()?;
-        let length = u32::from_le_bytes(*length) as usize;
-        let end = at + FRAME_HEADER + length;
-        (length <= LONGEST && end <= self.bytes.len()).then_some((u64::from_le_bytes(*time), end))
-    }
-
-    fn start(&self) -> usize {
-        usize::from(u16::from_le_bytes([self.bytes[6], self.bytes[7]]))
+        let (_, frame) = frame_at(&self.bytes, self.at)?;
+        self.at = frame.end;
+        self.bytes.get(frame)
     }
 
     /// From the first frame again.
     pub fn rewind(&mut self) {
-        self.at = self.start();
+        self.at = self.start;
     }
 }
 

@@ -102,6 +102,8 @@ impl References {
         match self.acknowledged {
             _ if self.key => key,
             None if self.missing => key,
+            // The receiver has forgotten it.
+            Some(known) if self.missing && number.wrapping_sub(known.number) as usize > REMEMBERED => key,
             Some(known) if self.missing => {
                 let (refers, reference) = (known.buffer, known.number);
                 Plan { refers, replaces: Buffers::LAST, number, reference, recovers: true }
@@ -121,8 +123,11 @@ impl References {
     pub(crate) fn made(&mut self, plan: &Plan) {
         let is_key = plan.number == plan.reference;
         self.next = plan.number.wrapping_add(1);
-        if self.chain.len() == REMEMBERED {
-            self.chain.pop_front();
+        if self.chain.len() == REMEMBERED
+            && let Some(gone) = self.chain.pop_front()
+        {
+            // Nobody will know whether it was decoded.
+            self.candidate.take_if(|kept| kept.number == gone.number);
         }
         self.chain.push_back(Link { number: plan.number, reference: plan.reference });
         let number = plan.number;
@@ -281,6 +286,25 @@ mod tests {
         let newest = references.next - 1;
         references.ask(Ask::Decoded { last: newest, later: 0 });
         assert_eq!(references.acknowledged.map(|kept| kept.number), known);
+    }
+
+    #[test]
+    fn what_the_receiver_has_forgotten_is_not_referred_to() {
+        for is_heard in [false, true] {
+            let mut references = References::new(0);
+            go_on(&mut references, 10);
+            // Frames arrive, and asks do not.
+            for _ in 0..300 {
+                next(&mut references);
+            }
+            if is_heard {
+                references.ask(Ask::Decoded { last: 309, later: 0 });
+            }
+            references.lost();
+            let plan = next(&mut references);
+            assert!(plan.recovers && plan.number - plan.reference <= REMEMBERED as u32, "{plan:?}");
+            assert_eq!(plan.refers != Buffers::NONE, is_heard, "{plan:?}");
+        }
     }
 
     #[test]

@@ -190,7 +190,8 @@ mod library {
             NonNull::new(context).map(Self).ok_or(VideoError::Library)
         }
 
-        pub(crate) fn decode(&mut self, frame: &[u8]) -> Result<Image, VideoError> {
+        /// `None`: others refer to it, and nobody is to see it, as the fifth bit says (RFC 6386 section 9.1).
+        pub(crate) fn decode(&mut self, frame: &[u8]) -> Result<Option<Image>, VideoError> {
             if let Some((width, height)) = super::key_size(frame)
                 && width * height > super::MOST_PIXELS
             {
@@ -200,6 +201,9 @@ mod library {
             let mut planes = Planes { data: [std::ptr::null(); 3], stride: [0; 3], width: 0, height: 0 };
             // SAFETY: the bytes outlive the call, which reads no more than `length` of them.
             let failed = unsafe { taut_vp8_decode(self.0.as_ptr(), frame.as_ptr(), length, &raw mut planes) };
+            if failed == -1 && frame.first().is_some_and(|first| first & 0x10 == 0) {
+                return Ok(None);
+            }
             if failed != 0 {
                 return Err(VideoError::Codec(failed));
             }
@@ -217,7 +221,7 @@ mod library {
                     line.copy_from_slice(theirs);
                 }
             }
-            Ok(image)
+            Ok(Some(image))
         }
     }
 
@@ -270,7 +274,7 @@ mod library {
             Err(VideoError::Missing)
         }
 
-        pub(crate) fn decode(&mut self, _: &[u8]) -> Result<Image, VideoError> {
+        pub(crate) fn decode(&mut self, _: &[u8]) -> Result<Option<Image>, VideoError> {
             match *self {}
         }
     }

@@ -5,6 +5,7 @@
 
 pub mod dccp;
 pub mod etp;
+pub mod ivf;
 pub mod mtip;
 pub mod omni71;
 pub mod proxy;

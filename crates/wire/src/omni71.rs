@@ -23,15 +23,13 @@
 //! another question, answered by [`Repr::is_finite`].
 //!
 //! ```
-//! use taut_wire::omni71::{Ack, Repr, View};
+//! use taut_wire::omni71::Repr;
 //! let sample = Repr { sequence: 7, timestamp_us: 1_000, position: [0.1, 0.0, -0.05], ..Repr::default() };
 //! let mut bytes = Vec::new();
 //! sample.emit(&mut bytes);
 //! assert_eq!(bytes.len(), 71);
 //!
-//! let view = View::new_checked(&bytes)?;
-//! assert_eq!(view.position(), [0.1, 0.0, -0.05]);
-//! assert_eq!(Ack::of(&view), Ack { sequence: 7, timestamp_us: 1_000 });
+//! assert_eq!(Repr::parse(&bytes)?, sample);
 //! # Ok::<(), taut_wire::omni71::Error>(())
 //! ```
 
@@ -79,82 +77,6 @@ pub enum Error {
     Priority(u8),
 }
 
-/// A sample in its bytes: checked once, read in place.
-#[derive(Clone, Copy, Debug)]
-pub struct View<'a>(&'a [u8; STATE_LEN]);
-
-impl<'a> View<'a> {
-    /// Looks at `bytes` as a sample, and whatever padding.
-    ///
-    /// # Errors
-    /// When they are less than 71 bytes, or a flag or the priority has a value that does not exist.
-    pub fn new_checked(bytes: &'a [u8]) -> Result<Self, Error> {
-        let length = Error::Length { needed: STATE_LEN, found: bytes.len() };
-        let bytes: &[u8; STATE_LEN] = bytes.first_chunk().ok_or(length)?;
-        for at in [field::LOCKED, field::CLOSE_GRIPPER] {
-            if bytes[at] > 1 {
-                return Err(Error::Flag { at, value: bytes[at] });
-            }
-        }
-        let code = bytes[field::PRIORITY];
-        Priority::from_code(code).ok_or(Error::Priority(code))?;
-        Ok(Self(bytes))
-    }
-
-    /// Counts up by one for every sample.
-    pub fn sequence(&self) -> u64 {
-        u64::from_le_bytes(self.array(field::SEQUENCE))
-    }
-
-    /// The sender's clock in µs.
-    pub fn timestamp_us(&self) -> u64 {
-        u64::from_le_bytes(self.array(field::TIMESTAMP))
-    }
-
-    /// x, y, z in m.
-    pub fn position(&self) -> [f32; 3] {
-        self.floats(field::POSITION)
-    }
-
-    /// A quaternion: w, x, y, z.
-    pub fn orientation_wxyz(&self) -> [f32; 4] {
-        self.floats(field::ORIENTATION)
-    }
-
-    /// x, y, z in m/s.
-    pub fn velocity(&self) -> [f32; 3] {
-        self.floats(field::VELOCITY)
-    }
-
-    /// x, y, z in N.
-    pub fn force(&self) -> [f32; 3] {
-        self.floats(field::FORCE)
-    }
-
-    /// The device is locked.
-    pub fn locked(&self) -> bool {
-        self.0[field::LOCKED] == 1
-    }
-
-    /// The gripper shall close.
-    pub fn close_gripper(&self) -> bool {
-        self.0[field::CLOSE_GRIPPER] == 1
-    }
-
-    /// How urgent.
-    pub fn priority(&self) -> Priority {
-        Priority::from_code(self.0[field::PRIORITY]).expect("checked when the view was made")
-    }
-
-    fn array<const N: usize>(&self, at: usize) -> [u8; N] {
-        array(self.0, at)
-    }
-
-    fn floats<const N: usize>(&self, at: usize) -> [f32; N] {
-        std::array::from_fn(|i| f32::from_le_bytes(self.array(at + 4 * i)))
-    }
-}
-
 /// What a sample says.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Repr {
@@ -196,21 +118,28 @@ impl Default for Repr {
 }
 
 impl Repr {
-    /// Reads a sample.
+    /// Reads a sample, and whatever padding.
     ///
     /// # Errors
-    /// As [`View::new_checked`].
+    /// When there are less than 71 bytes, or a flag or the priority has a value that does not exist.
     pub fn parse(bytes: &[u8]) -> Result<Self, Error> {
-        View::new_checked(bytes).map(|view| Self {
-            sequence: view.sequence(),
-            timestamp_us: view.timestamp_us(),
-            position: view.position(),
-            orientation_wxyz: view.orientation_wxyz(),
-            velocity: view.velocity(),
-            force: view.force(),
-            locked: view.locked(),
-            close_gripper: view.close_gripper(),
-            priority: view.priority(),
+        let length = Error::Length { needed: STATE_LEN, found: bytes.len() };
+        let bytes: &[u8; STATE_LEN] = bytes.first_chunk().ok_or(length)?;
+        let flag = |at: usize| match bytes[at] {
+            value @ 0..=1 => Ok(value == 1),
+            value => Err(Error::Flag { at, value }),
+        };
+        let code = bytes[field::PRIORITY];
+        Ok(Self {
+            sequence: u64::from_le_bytes(array(bytes, field::SEQUENCE)),
+            timestamp_us: u64::from_le_bytes(array(bytes, field::TIMESTAMP)),
+            position: floats(bytes, field::POSITION),
+            orientation_wxyz: floats(bytes, field::ORIENTATION),
+            velocity: floats(bytes, field::VELOCITY),
+            force: floats(bytes, field::FORCE),
+            locked: flag(field::LOCKED)?,
+            close_gripper: flag(field::CLOSE_GRIPPER)?,
+            priority: Priority::from_code(code).ok_or(Error::Priority(code))?,
         })
     }
 
@@ -256,11 +185,6 @@ pub struct Ack {
 }
 
 impl Ack {
-    /// The acknowledgement of a sample.
-    pub fn of(sample: &View<'_>) -> Self {
-        Self { sequence: sample.sequence(), timestamp_us: sample.timestamp_us() }
-    }
-
     /// Reads an acknowledgement.
     ///
     /// # Errors
@@ -279,6 +203,10 @@ impl Ack {
         buffer.extend_from_slice(&self.sequence.to_le_bytes());
         buffer.extend_from_slice(&self.timestamp_us.to_le_bytes());
     }
+}
+
+fn floats<const N: usize>(bytes: &[u8], at: usize) -> [f32; N] {
+    std::array::from_fn(|i| f32::from_le_bytes(array(bytes, at + 4 * i)))
 }
 
 fn array<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
@@ -327,7 +255,6 @@ mod tests {
         assert_eq!(Repr::parse(&GOLDEN), Ok(golden()));
         let ack = Ack { sequence: golden().sequence, timestamp_us: 123_456 };
         assert_eq!(Ack::parse(&GOLDEN_ACK), Ok(ack));
-        assert_eq!(Ack::of(&View::new_checked(&GOLDEN).unwrap()), ack);
     }
 
     #[test]

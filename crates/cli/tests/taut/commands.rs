@@ -366,6 +366,10 @@ fn packets_are_made_of_an_encode_and_of_devices() {
         assert_eq!((ended.status, ended.err), (2, format!("taut: {told}\n")), "{arguments}");
         assert!(!world.path("x.pcap").exists());
     }
+    let ended = world.taut("trace video clip.ivf clip.ivf");
+    let told = "taut: clip.ivf: this is the file that is read; give the output another name\n";
+    assert_eq!((ended.status, ended.err.as_str()), (2, told));
+    assert_eq!(world.read("clip.ivf"), ivf("VP80"));
 }
 
 #[test]

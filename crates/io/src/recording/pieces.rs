@@ -155,4 +155,38 @@ mod tests {
         assert_eq!(fs::read(&path).unwrap(), finished);
         fs::remove_dir_all(folder).unwrap();
     }
+
+    #[test]
+    fn a_last_chunk_that_is_damaged_is_none_and_what_is_before_it_stays() {
+        let folder = folder("damaged");
+        let path = folder.join("a.mcap");
+        let mut out = mcap::Writer::new(fs::File::create(&path).unwrap()).unwrap();
+        let channel_id = out.add_channel(0, "a", "json", &Default::default()).unwrap();
+        let header = mcap::records::MessageHeader { channel_id, sequence: 0, log_time: 0, publish_time: 0 };
+        let mut ends = Vec::new();
+        for _ in 0..2 {
+            out.write_to_known_channel(&header, &[b'7'; 1_000]).unwrap();
+            out.flush().unwrap();
+            ends.push(fs::metadata(&path).unwrap().len() as usize);
+        }
+        drop(out);
+        let whole = fs::read(&path).unwrap();
+        for (end, damaged_at, kept) in [
+            (ends[1], None, ends[1]),
+            (ends[0], None, ends[0]),
+            // Inside the second chunk's records.
+            (ends[1], Some(ends[0] + 60), ends[0]),
+            // Inside the first one's: it is not the last.
+            (ends[1], Some(ends[0] - 100), ends[1]),
+        ] {
+            let mut bytes = whole[..end].to_vec();
+            damaged_at.into_iter().for_each(|at| bytes[at] ^= 1);
+            fs::write(&path, &bytes).unwrap();
+            assert_eq!(repair(&path).unwrap(), Repaired::Finished { lost: (end - kept) as u64 });
+            let mut finished = bytes[..kept].to_vec();
+            finish(&mut finished).unwrap();
+            assert_eq!(fs::read(&path).unwrap(), finished);
+        }
+        fs::remove_dir_all(folder).unwrap();
+    }
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use mcap::MAGIC;
 use mcap::records::op;
+use mcap::sans_io::{LinearReadEvent, LinearReader, LinearReaderOptions};
 use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 
@@ -21,11 +22,14 @@ pub enum Repaired {
     },
 }
 
+/// The longest chunk, as it is and unpacked, that is read.
+const LONGEST: usize = 512_000_000;
+
 /// Of a record: operation and length (MCAP specification, Records).
 const HEADER: u64 = 9;
 
-/// Gives an MCAP file an end whose writer was killed: what of its last record is not whole is cut off, and the end follows, without an
-/// index. A file that has an end stays as it is.
+/// Gives an MCAP file an end whose writer was killed: its last record, where it is not whole or is a chunk that is damaged, is cut off, and the end follows,
+/// without an index. A file that has an end stays as it is.
 ///
 /// # Errors
 /// When the file is no MCAP, is recorded into, or the system refuses.
@@ -75,6 +79,7 @@ fn end_of_records(file: &File, length: u64) -> io::Result<Option<u64>> {
         return Err(not_mcap());
     }
     let (mut at, mut header) = (MAGIC.len() as u64, [0; HEADER as usize]);
+    let mut last: Option<u64> = None;
     while at + HEADER <= length {
         reader.read_exact(&mut header)?;
         let [opcode, size @ ..] = header;
@@ -88,9 +93,41 @@ fn end_of_records(file: &File, length: u64) -> io::Result<Option<u64>> {
             break;
         }
         reader.seek(SeekFrom::Start(next))?;
+        last = match opcode {
+            op::CHUNK => Some(at),
+            // It belongs to the chunk before it.
+            op::MESSAGE_INDEX => last,
+            _ => None,
+        };
         at = next;
     }
-    Ok(Some(at))
+    match last {
+        Some(chunk) if is_damaged(file, chunk, at - chunk)? => Ok(Some(chunk)),
+        _ => Ok(Some(at)),
+    }
+}
+
+/// Of a chunk that was written last not all may have reached the disk.
+fn is_damaged(mut file: &File, at: u64, length: u64) -> io::Result<bool> {
+    file.seek(SeekFrom::Start(at))?;
+    let mut rest = BufReader::new(file.take(length));
+    let options = LinearReaderOptions::default()
+        .with_skip_start_magic(true)
+        .with_skip_end_magic(true)
+        .with_prevalidate_chunk_crcs(true)
+        .with_record_length_limit(LONGEST);
+    let mut reader = LinearReader::new_with_options(options);
+    while let Some(event) = reader.next_event() {
+        match event {
+            Err(_) => return Ok(true),
+            Ok(LinearReadEvent::ReadRequest(wanted)) => {
+                let read = rest.read(reader.insert(wanted))?;
+                reader.notify_read(read);
+            }
+            Ok(LinearReadEvent::Record { .. }) => {}
+        }
+    }
+    Ok(false)
 }
 
 fn ends(mut file: &File, length: u64) -> io::Result<bool> {

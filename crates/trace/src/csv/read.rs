@@ -214,7 +214,7 @@ fn read_packets(table: &mut Table<'_>) -> Result<Data, Fault> {
         // Up to 4 GB each: the sum of as many as are read stays within 64 bits.
         let size: u32 = table.parse(1, SIZE, |text| text.parse().ok())?;
         let flow = if table.columns.len() > 2 { table.cell(2) } else { "" };
-        captured.push(time_ns, u64::from(size), Flow::from(flow));
+        captured.push(time_ns, u64::from(size), Flow::from(flow)).map_err(Fault::file)?;
     }
     Ok(Data::Packets(Packets::new(captured)))
 }

@@ -1,6 +1,6 @@
 //! From MCAP to the recording that its messages make.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Seek};
 
 use mcap::read::ChannelAccumulator;
@@ -13,7 +13,7 @@ use super::records::{Visit, Walked, malformed, problem, walk};
 use super::rows::{Columns, Rows, clock};
 use super::{EVENT, IMPAIRMENT, ImpairmentMessage, NO_DEVICE, OPPORTUNITY, PACKET, PacketMessage, Property};
 use crate::error::{Fault, Problem};
-use crate::file::{Limits, Wanted};
+use crate::file::{Limits, Names, Wanted};
 use crate::packets::Captured;
 use crate::signals::RowSink;
 use crate::{Data, Flow, Impairment, Impairments, Opportunities, Packets};
@@ -21,7 +21,9 @@ use crate::{Data, Flow, Impairment, Impairments, Opportunities, Packets};
 /// Longer arrays are scans or images, not signals: their numbers are left out.
 const MAX_ARRAY: usize = 64;
 /// Longer messages are not signals either, and would take many times their length in memory.
-const MAX_JSON: usize = 1 << 20;
+pub(super) const MAX_JSON: usize = 1 << 20;
+/// Between the names on the path to a number.
+const SEPARATOR: char = '\0';
 
 /// Reads a file that begins with the magic bytes, twice: once for what is in it, and where there are signals once more for their rows, which go to the sink. Of
 /// these only columns that are `wanted` by their names.
@@ -39,6 +41,7 @@ pub(crate) fn read(
         return Err(cut);
     }
     let mut notes = Vec::new();
+    let nulls: u64 = content.topics.values().map(|topic| topic.nulls).sum();
     if !content.columns.is_empty() {
         source.rewind().map_err(|error| Fault::file(Problem::Io(error.to_string())))?;
         let order = content.columns.order();
@@ -51,6 +54,9 @@ pub(crate) fn read(
         let left_out = again.rows.finish().map_err(Fault::file)?;
         if left_out > 0 {
             notes.push(format!("rows left out before every channel had a value: {left_out}"));
+        }
+        if nulls > 0 {
+            notes.push(format!("numbers that are null, for which the value before stands: {nulls}"));
         }
     }
     let data = match (content.finish(&mut notes), &cut) {
@@ -70,6 +76,8 @@ pub(crate) fn read(
 struct Content<'a> {
     limits: &'a Limits,
     channels: ChannelAccumulator<'static>,
+    schemas: BTreeSet<u16>,
+    names: Names,
     topics: BTreeMap<u16, Topic>,
     columns: Columns,
     /// Of the last message with numbers.
@@ -112,8 +120,10 @@ impl Visit for Again<'_, '_> {
 struct Topic {
     kind: Kind,
     label: String,
-    /// Column of each number, by its path in the message.
+    /// Column of each number, by its path in the message: names, each behind a [`SEPARATOR`].
     columns: BTreeMap<String, usize>,
+    /// Numbers of these that were null.
+    nulls: u64,
     properties: BTreeMap<String, Property>,
     /// What columns begin with that the schema does not name.
     prefix: String,
@@ -130,10 +140,17 @@ enum Kind {
 
 impl Visit for Content<'_> {
     fn schema(&mut self, header: SchemaHeader, data: &[u8]) -> Result<(), Problem> {
+        if self.schemas.insert(header.id) {
+            self.names.keep(header.name.len() + header.encoding.len() + data.len())?;
+        }
         self.channels.add_schema_from_slice(header, data).map_err(problem)
     }
 
     fn channel(&mut self, channel: Channel) -> Result<(), Problem> {
+        if self.channels.get(channel.id).is_none() {
+            let metadata: usize = channel.metadata.iter().map(|(key, value)| key.len() + value.len()).sum();
+            self.names.keep(channel.topic.len() + channel.message_encoding.len() + metadata)?;
+        }
         self.channels.add_channel(channel).map_err(problem)
     }
 
@@ -151,7 +168,7 @@ impl Visit for Content<'_> {
         match topic.kind {
             Kind::Numbers if data.len() <= MAX_JSON => {
                 if topic.message(data, &mut self.columns, self.limits)?.is_empty() {
-                    self.others.push(time_ns, data.len() as u64, Flow::from(topic.label.as_str()));
+                    self.others.push(time_ns, data.len() as u64, Flow::from(topic.label.as_str()))?;
                 } else {
                     self.in_order &= self.last_ns <= header.log_time;
                     self.last_ns = header.log_time;
@@ -160,7 +177,8 @@ impl Visit for Content<'_> {
             Kind::Packet => {
                 let message: PacketMessage =
                     serde_json::from_slice(data).map_err(|error| topic.not_json(&error))?;
-                self.packets.push(time_ns, u64::from(message.size_bytes), Flow::from(message.flow.as_str()));
+                let flow = Flow::from(message.flow.as_str());
+                self.packets.push(time_ns, u64::from(message.size_bytes), flow)?;
             }
             Kind::Opportunity => self.opportunities.push(Time::from_nanos(header.log_time)),
             Kind::Impairment => {
@@ -169,7 +187,7 @@ impl Visit for Content<'_> {
                 self.impairments.push(impairment(&message, self.impairments.first())?);
             }
             Kind::Numbers | Kind::Other => {
-                self.others.push(time_ns, data.len() as u64, Flow::from(topic.label.as_str()))
+                self.others.push(time_ns, data.len() as u64, Flow::from(topic.label.as_str()))?
             }
         }
         let rows = [self.packets.len(), self.others.len(), self.opportunities.len(), self.impairments.len()];
@@ -182,6 +200,8 @@ impl<'a> Content<'a> {
         Self {
             limits,
             channels: ChannelAccumulator::default(),
+            schemas: BTreeSet::new(),
+            names: Names::default(),
             topics: BTreeMap::new(),
             columns: Columns::default(),
             last_ns: 0,
@@ -248,6 +268,7 @@ impl Topic {
             kind,
             label: format!("{} ({})", channel.topic, channel.message_encoding),
             columns: BTreeMap::new(),
+            nulls: 0,
             properties: properties.unwrap_or_default(),
             prefix: if prefix == NO_DEVICE { String::new() } else { prefix },
         }
@@ -257,15 +278,15 @@ impl Topic {
         Problem::Malformed(format!("a message of {} is not what it should be: {error}", self.label))
     }
 
-    /// The numbers in a message, by column.
+    /// The numbers in a message, by column: none where it is no JSON.
     fn message(
         &mut self,
         data: &[u8],
         columns: &mut Columns,
         limits: &Limits,
     ) -> Result<Vec<(usize, f64)>, Problem> {
-        let message: Value = serde_json::from_slice(data).map_err(|error| self.not_json(&error))?;
         let mut numbers = Vec::new();
+        let Ok(message) = serde_json::from_slice(data) else { return Ok(numbers) };
         self.numbers(&mut String::new(), &message, columns, &mut numbers, limits)?;
         Ok(numbers)
     }
@@ -292,19 +313,21 @@ impl Topic {
                 let mut fields: Vec<_> = fields.iter().collect();
                 fields.sort_unstable_by_key(|(name, _)| name.as_str());
                 for (name, value) in fields {
-                    join(path, name);
+                    path.push(SEPARATOR);
+                    path.push_str(name);
                     self.numbers(path, value, columns, out, limits)?;
                     path.truncate(length);
                 }
             }
             Value::Array(elements) if elements.len() <= MAX_ARRAY => {
                 for (index, value) in elements.iter().enumerate() {
-                    join(path, &index.to_string());
+                    path.push_str(&format!("{SEPARATOR}{index}"));
                     self.numbers(path, value, columns, out, limits)?;
                     path.truncate(length);
                 }
             }
-            Value::Array(_) | Value::Null | Value::Bool(_) | Value::String(_) => {}
+            Value::Null => self.nulls += u64::from(self.columns.contains_key(path)),
+            Value::Array(_) | Value::Bool(_) | Value::String(_) => {}
         }
         Ok(())
     }
@@ -313,11 +336,10 @@ impl Topic {
         if let Some(column) = self.columns.get(path) {
             return Ok(*column);
         }
-        let property = self.properties.get(path);
+        let property = path.strip_prefix(SEPARATOR).and_then(|name| self.properties.get(name));
         let name = property.and_then(|property| property.column.clone()).unwrap_or_else(|| {
-            let mut name = self.prefix.clone();
-            join(&mut name, path);
-            name
+            let names = std::iter::once(self.prefix.as_str()).chain(path.split(SEPARATOR));
+            names.filter(|name| !name.is_empty()).collect::<Vec<_>>().join("_")
         });
         // A bare number on the topic `/` has no name at all.
         let name = if name.trim().is_empty() { "value" } else { name.trim() };
@@ -332,13 +354,6 @@ impl Topic {
 struct Schema {
     #[serde(default)]
     properties: BTreeMap<String, Property>,
-}
-
-fn join(path: &mut String, name: &str) {
-    if !path.is_empty() && !name.is_empty() {
-        path.push('_');
-    }
-    path.push_str(name);
 }
 
 fn impairment(message: &ImpairmentMessage, first: Option<&Impairment>) -> Result<Impairment, Problem> {

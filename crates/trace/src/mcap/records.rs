@@ -46,7 +46,7 @@ pub(super) fn walk(
     let mut content: u64 = 0;
     let mut in_data = true;
     let cut =
-        |until, what| Ok(Walked { until, cut: Some(Fault::byte(until as usize, Problem::Truncated(what))) });
+        |until, what| Ok(Walked { until, cut: Some(Fault::byte(until as usize, Problem::Unfinished(what))) });
     loop {
         record.clear();
         source.by_ref().take(HEAD as u64).read_to_end(&mut record).map_err(failed(at))?;
@@ -69,7 +69,12 @@ pub(super) fn walk(
             return cut(at, "a record");
         }
         match opcode {
-            op::CHUNK if in_data => walk_chunk(&record, at as usize, limits, &mut content, visitor)?,
+            op::CHUNK if in_data => {
+                let damage = walk_chunk(&record, at as usize, limits, &mut content, visitor)?;
+                if damage.is_some() {
+                    return Ok(Walked { until: at, cut: damage });
+                }
+            }
             _ if is_read => visit(at as usize, opcode, &record[HEAD..], visitor)?,
             _ => in_data &= opcode != op::DATA_END,
         }
@@ -99,16 +104,17 @@ fn head(bytes: &[u8]) -> Option<(u8, u64)> {
     Some((*opcode, u64::from_le_bytes(*rest.first_chunk()?)))
 }
 
-/// Walks through the records of a chunk, itself a record. `content` counts decompressed bytes of the whole file.
+/// Walks through the records of a chunk, itself a record. `content` counts decompressed bytes of the whole file. Gives what is wrong with one that is
+/// damaged.
 fn walk_chunk(
     chunk: &[u8],
     at: usize,
     limits: &Limits,
     content: &mut u64,
     visitor: &mut impl Visit,
-) -> Result<(), Fault> {
-    let fault = |error| Fault::byte(at, problem(error));
-    let header = ChunkHeader::parse(&chunk[HEAD..]).ok_or_else(|| Fault::byte(at, unreadable()))?;
+) -> Result<Option<Fault>, Fault> {
+    let damage = |problem| Ok(Some(Fault::byte(at, problem)));
+    let Some(header) = ChunkHeader::parse(&chunk[HEAD..]) else { return damage(unreadable()) };
     *content = content.saturating_add(header.uncompressed_size);
     limits.check_bytes(*content).map_err(|problem| Fault::byte(at, problem))?;
     if header.uncompressed_size > LONGEST {
@@ -116,29 +122,30 @@ fn walk_chunk(
         return Err(Fault::byte(at, Problem::TooLarge { what, limit: LONGEST }));
     }
     if header.compression.is_empty() && !is_whole(header.records) {
-        return Err(Fault::byte(at, malformed("a record in this chunk is longer than the chunk")));
+        return damage(malformed("a record in this chunk is longer than the chunk"));
     }
     let longest = chunk.len().max(usize::try_from(header.uncompressed_size).unwrap_or(usize::MAX));
     let options = LinearReaderOptions::default()
         .with_skip_start_magic(true)
         .with_skip_end_magic(true)
-        .with_validate_chunk_crcs(true)
+        .with_prevalidate_chunk_crcs(true)
         .with_record_length_limit(longest);
     let mut reader = LinearReader::new_with_options(options);
     let mut rest = chunk;
     while let Some(event) = reader.next_event() {
-        match event.map_err(fault)? {
-            LinearReadEvent::ReadRequest(wanted) => {
+        match event {
+            Err(error) => return damage(problem(error)),
+            Ok(LinearReadEvent::ReadRequest(wanted)) => {
                 // Zero bytes are the end: an error when the chunk's content is not complete by then.
                 let (now, later) = rest.split_at(wanted.min(rest.len()));
                 reader.insert(now.len()).copy_from_slice(now);
                 reader.notify_read(now.len());
                 rest = later;
             }
-            LinearReadEvent::Record { data, opcode } => visit(at, opcode, data, visitor)?,
+            Ok(LinearReadEvent::Record { data, opcode }) => visit(at, opcode, data, visitor)?,
         }
     }
-    Ok(())
+    Ok(None)
 }
 
 /// Whether records fill a chunk to its last byte.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use taut_core::Time;
 
 use crate::error::Problem;
-use crate::file::Limits;
+use crate::file::{Limits, Names};
 use crate::signals::RowSink;
 
 /// The columns that messages have numbers for.
@@ -15,12 +15,14 @@ pub(super) struct Columns {
     /// The place that the file gives each.
     places: Vec<Option<u64>>,
     known: BTreeSet<String>,
+    bytes: Names,
 }
 
 impl Columns {
     /// Makes a column, with another name when this one is taken.
     pub(super) fn add(&mut self, name: &str, place: Option<u64>, limits: &Limits) -> Result<usize, Problem> {
         limits.check_columns(self.names.len() + 1)?;
+        self.bytes.keep(name.len())?;
         let mut unique = name.to_owned();
         let mut count = 2;
         while !self.known.insert(unique.clone()) {

@@ -118,6 +118,69 @@ fn a_lost_key_frame_is_made_again_once() {
 }
 
 #[test]
+fn a_key_frame_that_comes_behind_a_newer_one_is_not_shown_and_stops_nothing() {
+    if !has_libvpx() {
+        return;
+    }
+    let (mut encoder, mut decoder) = (encoder(1_500), Decoder::new().unwrap());
+    let mut scene = Scene::new(WIDTH, HEIGHT).unwrap();
+    let mut late = None;
+    for number in 0..60 {
+        let made = encoder.encode(scene.draw(number)).unwrap();
+        if number == 0 {
+            late = Some(made.payload);
+            continue;
+        }
+        let taken = decoder.take(&made.payload).unwrap();
+        assert_eq!(taken.decoded.len(), usize::from(number > 2), "frame {number}");
+        taken.ask.into_iter().for_each(|ask| encoder.ask(ask));
+        if number == 6 {
+            let taken = decoder.take(&late.take().unwrap()).unwrap();
+            assert_eq!((taken.decoded.len(), taken.ask), (0, None));
+        }
+    }
+    assert_eq!((decoder.counts().keys, decoder.counts().useless), (1, 3));
+}
+
+#[test]
+fn an_encoder_that_begins_anew_soon_is_not_taken_for_one_whose_frames_are_late_for_long() {
+    if !has_libvpx() {
+        return;
+    }
+    let mut decoder = Decoder::new().unwrap();
+    let mut scene = Scene::new(WIDTH, HEIGHT).unwrap();
+    for frames in [100, 60] {
+        let mut encoder = encoder(1_500);
+        for number in 0..frames {
+            let taken = decoder.take(&encoder.encode(scene.draw(number)).unwrap().payload).unwrap();
+            taken.ask.into_iter().for_each(|ask| encoder.ask(ask));
+            assert!(frames == 100 || number < 40 || taken.decoded.len() == 1, "frame {number}");
+        }
+    }
+}
+
+#[test]
+fn a_frame_that_nobody_sees_is_none_that_is_missing() {
+    if !has_libvpx() {
+        return;
+    }
+    let (mut encoder, mut decoder) = (encoder(1_500), Decoder::new().unwrap());
+    let mut scene = Scene::new(WIDTH, HEIGHT).unwrap();
+    for number in 0..5 {
+        let made = encoder.encode(scene.draw(number)).unwrap();
+        let (header, mut payload) = (made.payload.len() - made.frame().len(), made.payload);
+        if number == 2 {
+            // `show_frame` (RFC 6386 section 9.1).
+            payload[header] &= !0x10;
+        }
+        let taken = decoder.take(&payload).unwrap();
+        assert_eq!(taken.decoded.len(), usize::from(number != 2), "frame {number}");
+        assert_eq!(taken.ask, Some(Ask::Decoded { last: number, later: 0 }));
+    }
+    assert_eq!((decoder.counts().malformed, decoder.counts().missing), (0, 0));
+}
+
+#[test]
 fn frames_keep_to_the_rate_and_key_frames_to_three_times_an_average_frame() {
     if !has_libvpx() {
         return;

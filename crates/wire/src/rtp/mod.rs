@@ -72,17 +72,13 @@ pub struct Repr<'a> {
     pub timestamp: u32,
     /// Which stream.
     pub ssrc: u32,
-    /// The streams that a mixer made this one of.
-    pub csrc: Sources<'a>,
+    /// The streams that a mixer made this one of, at most 15 of four bytes each.
+    pub csrc: &'a [u8],
     /// An extension of the header (section 5.3.1).
     pub extension: Option<Extension<'a>>,
     /// Bytes of padding at the end, 0 for none. The last one of them tells how many they are.
     pub padding: u8,
 }
-
-/// Contributing sources, at most 15 of four bytes each.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Sources<'a>(&'a [u8]);
 
 /// An extension of the header (RFC 3550 section 5.3.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -164,7 +160,7 @@ impl<'a> View<'a> {
             sequence: u16_at(bytes, field::SEQUENCE),
             timestamp: u32_at(bytes, field::TIMESTAMP),
             ssrc: u32_at(bytes, field::SSRC),
-            csrc: Sources(&bytes[HEADER_LEN..sources_end]),
+            csrc: &bytes[HEADER_LEN..sources_end],
             extension,
             padding,
         };
@@ -185,7 +181,7 @@ impl<'a> View<'a> {
 impl Repr<'_> {
     /// Bytes that [`Repr::emit`] appends.
     pub fn len(&self) -> usize {
-        HEADER_LEN + self.csrc.0.len() + self.extension.map_or(0, |extension| 4 + extension.data.len())
+        HEADER_LEN + self.csrc.len() + self.extension.map_or(0, |extension| 4 + extension.data.len())
     }
 
     /// A header is never empty.
@@ -193,22 +189,23 @@ impl Repr<'_> {
         false
     }
 
-    /// Appends the header. The payload follows, then [`Repr::emit_padding`].
+    /// Appends the header. The payload follows, then the padding.
     ///
     /// # Panics
-    /// With a payload type above 127, or an extension that is not whole words or has more than 65535 of them.
+    /// With a payload type above 127, contributing sources that are too many or no whole ones, or an extension that is not whole words or has more than 65535 of them.
     pub fn emit(&self, buffer: &mut Vec<u8>) {
         assert!(self.payload_type < 0x80, "payload types are 0 to 127");
+        assert!(self.csrc.len() <= 60 && self.csrc.len().is_multiple_of(4), "sources have four bytes each");
         let flags = VERSION << 6
             | u8::from(self.padding > 0) << 5
             | u8::from(self.extension.is_some()) << 4
-            | (self.csrc.0.len() / 4) as u8;
+            | (self.csrc.len() / 4) as u8;
         buffer.push(flags);
         buffer.push(u8::from(self.marker) << 7 | self.payload_type);
         buffer.extend_from_slice(&self.sequence.to_be_bytes());
         buffer.extend_from_slice(&self.timestamp.to_be_bytes());
         buffer.extend_from_slice(&self.ssrc.to_be_bytes());
-        buffer.extend_from_slice(self.csrc.0);
+        buffer.extend_from_slice(self.csrc);
         if let Some(Extension { profile, data }) = self.extension {
             assert!(data.len().is_multiple_of(4), "an extension is made of words of four bytes");
             let words = u16::try_from(data.len() / 4).expect("an extension of at most 65535 words");
@@ -216,26 +213,6 @@ impl Repr<'_> {
             buffer.extend_from_slice(&words.to_be_bytes());
             buffer.extend_from_slice(data);
         }
-    }
-
-    /// Appends the padding, which ends the packet.
-    pub fn emit_padding(&self, buffer: &mut Vec<u8>) {
-        if self.padding > 0 {
-            buffer.resize(buffer.len() + usize::from(self.padding) - 1, 0);
-            buffer.push(self.padding);
-        }
-    }
-}
-
-impl<'a> Sources<'a> {
-    /// From their bytes, four each. `None` for more than 15, or a piece of one.
-    pub const fn new(bytes: &'a [u8]) -> Option<Self> {
-        if bytes.len() <= 60 && bytes.len().is_multiple_of(4) { Some(Self(bytes)) } else { None }
-    }
-
-    /// One by one.
-    pub fn iter(self) -> impl Iterator<Item = u32> + use<'a> {
-        self.0.chunks_exact(4).map(|word| u32_at(word, 0..4))
     }
 }
 
@@ -267,7 +244,7 @@ mod tests {
             sequence: 0x1234,
             timestamp: 90_000,
             ssrc: 0xdead_beef,
-            csrc: Sources::new(&[0, 0, 0, 1, 0, 0, 0, 2]).unwrap(),
+            csrc: &[0, 0, 0, 1, 0, 0, 0, 2],
             extension: Some(Extension { profile: 0xbede, data: &[0x10, 0xff, 0, 0] }),
             padding: 3,
         }
@@ -278,13 +255,10 @@ mod tests {
         let view = View::new_checked(&GOLDEN).unwrap();
         assert_eq!(view.repr(), golden());
         assert_eq!(view.payload(), b"video!");
-        assert!(view.repr().csrc.iter().eq([1, 2]));
         let mut bytes = Vec::new();
         golden().emit(&mut bytes);
         assert_eq!(bytes.len(), golden().len());
-        bytes.extend_from_slice(b"video!");
-        golden().emit_padding(&mut bytes);
-        assert_eq!(bytes, GOLDEN);
+        assert_eq!(bytes, GOLDEN[..28]);
     }
 
     #[test]

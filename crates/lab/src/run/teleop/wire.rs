@@ -69,10 +69,10 @@ pub(super) fn read(codec: Codec, side: Side, data: &[u8], stream: u16) -> Option
         let ack = omni71::Ack::parse(data).ok()?;
         return (ack.sequence >> 63 != 0).then_some(Seen::StopAck);
     }
-    let sample = omni71::View::new_checked(data).ok()?;
-    let sequence = sample.sequence();
-    Some(match (sample.priority(), side) {
-        (Priority::Emergency, _) if sample.locked() => Seen::Stop,
+    let sample = omni71::Repr::parse(data).ok()?;
+    let sequence = sample.sequence;
+    Some(match (sample.priority, side) {
+        (Priority::Emergency, _) if sample.locked => Seen::Stop,
         (Priority::Emergency, _) => return None,
         (_, Side::Opens) => Seen::Feedback { sequence, bytes },
         (_, Side::Waits) => Seen::State { sequence, stream: stream as u8, bytes },
