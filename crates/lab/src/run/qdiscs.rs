@@ -367,6 +367,14 @@ mod tests {
     }
 
     #[test]
+    fn what_a_queue_drops_has_the_simulators_name_where_the_kernel_tells_why() {
+        let drops = |queue| of(&format!("{{ server = {{ rate = \"1Mbit\", queue = {queue} }} }}")).drops;
+        assert_eq!(drops("{ packets = 5 }"), "queue_full_packets");
+        assert_eq!(drops("{ bytes = \"9kB\" }"), "queue_full_bytes");
+        assert_eq!([drops("\"codel\""), drops("\"cake\"")], ["queue"; 2]);
+    }
+
+    #[test]
     fn jitter_is_a_netem_inside_a_netem_and_keeps_the_order_where_it_is_to() {
         let jitter = |more| {
             let chain =
