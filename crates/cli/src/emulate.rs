@@ -13,7 +13,7 @@ use taut_io::{CapabilitySet, Clock, drop_privileges};
 use taut_lab::run::{Inputs, LinkPair, RunError, link_name, link_pair};
 use taut_lab::scenario::{GateConfig, QueueSpec, Scenario, Setting, Shaping, parse_gate};
 use taut_netlab::Namespace;
-use taut_netlab::emulate::{DirectionStats, Emulator, EmulatorStats, RunningEmulator, Tun, TunConfig, relay};
+use taut_netlab::emulate::{DirectionStats, Emulator, EmulatorStats, RunningEmulator, Tun, relay};
 
 use crate::diagnostics::Log;
 use crate::host::{OnSignal, Scheduling, address, every, json_line, privileges, resolve};
@@ -99,8 +99,7 @@ pub(crate) fn emulate(arguments: &Arguments) -> Ended {
     let tun = |namespace: &str, address: IpAddr| {
         let namespace = Namespace::open(namespace).map_err(|error| error.to_string())?;
         let prefix = if address.is_ipv4() { 24 } else { 64 };
-        let config = TunConfig::new(&arguments.device, address, prefix);
-        Tun::new(&namespace, &config).map_err(|error| error.to_string())
+        Tun::new(&namespace, &arguments.device, address, prefix).map_err(|error| error.to_string())
     };
     let (first, second) = (tun(a, at_a)?, tun(b, at_b)?);
     let emulator = Emulator::new(pair.up, pair.down).early(arguments.scheduling.early_or_default());

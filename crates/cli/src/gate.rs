@@ -69,9 +69,9 @@ pub(crate) struct Attach {
     /// How often the queue is read and the limit changed
     #[arg(long, value_name = "DURATION", default_value = "100ms", value_parser = between(MILLISECOND, HOUR))]
     update_interval: Duration,
-    /// How often the count of bytes begins anew
-    #[arg(long, value_name = "DURATION", default_value = "100ms", value_parser = between(MILLISECOND, HOUR))]
-    reset_interval: Duration,
+    /// The source's policies: how often the count of bytes begins anew [default: 100ms]
+    #[arg(long, value_name = "DURATION", value_parser = between(MILLISECOND, HOUR))]
+    reset_interval: Option<Duration>,
     /// Policy deadline: how long a frame may wait before its first packet is sent, at most [default: 200ms]
     #[arg(long, value_name = "DURATION")]
     wait: Option<Duration>,
@@ -116,6 +116,7 @@ impl Attach {
         let by_deadline = self.policy == Policy::Deadline;
         let source = "step, dyna1 to dyna5 and aimd1 to aimd5";
         let options = [
+            ("--reset-interval", self.reset_interval.is_some(), !by_deadline, source),
             ("--bandwidth-once", self.bandwidth_once, !by_deadline, source),
             ("--loss-threshold", self.loss_threshold.is_some(), !by_deadline, source),
             ("--wait", self.wait.is_some(), by_deadline, "deadline"),
@@ -132,7 +133,7 @@ impl Attach {
             bandwidth_once: self.bandwidth_once,
             loss_threshold: self.loss_threshold.unwrap_or(usual.loss_threshold),
             update_interval: self.update_interval,
-            reset_interval: self.reset_interval,
+            reset_interval: self.reset_interval.unwrap_or(usual.reset_interval),
             wait: self.wait.unwrap_or(usual.wait),
             deadline: self.deadline.unwrap_or(usual.deadline),
             key_deadline: self.key_deadline.unwrap_or(usual.key_deadline),

@@ -64,8 +64,16 @@ pub(crate) fn run(
     let (twins, folder) = (!arguments.real.alone, arguments.out.as_deref());
     let bar =
         Bar::new(&format!("{} real runs and their twins", variants.len() * seeds.len()), arguments.quiet);
-    let mut real = |scenario: &Scenario, seed: Seed, progress: &mut dyn FnMut(f64)| {
-        taut_netlab::run(scenario, seed, &options, &cancel, progress)
+    let mut refused = false;
+    let mut real = |variant: &Variant, scenario: &Scenario, seed: Seed, progress: &mut dyn FnMut(f64)| {
+        match taut_netlab::run(scenario, seed, &options, &cancel, progress) {
+            Err(RealError::Namespace(error @ NamespaceError::Command { .. })) if variants.len() > 1 => {
+                crate::say(&format!("leaves out `{}`: {error}", variant.name));
+                refused = true;
+                Ok(None)
+            }
+            ran => ran.map(Some),
+        }
     };
     let tell = |fraction| bar.set(fraction);
     let done = job::compare(scenario, variants, seeds, twins, folder, &mut real, &tell);
@@ -93,7 +101,7 @@ pub(crate) fn run(
         crate::say(&format!("packets do not add up: {first}"));
         return Ok(ExitCode::FAILURE);
     }
-    Ok(if result.agrees() || !arguments.strict { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if !refused && (result.agrees() || !arguments.strict) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// Can this scenario (without variants) run over real sockets with this in between?

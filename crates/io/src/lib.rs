@@ -81,7 +81,9 @@ pub use driver::{Driver, DriverConfig, DriverError, DriverStats, MachineId};
 pub use flush::flush;
 pub use machine::{Machine, Plain};
 pub use mailbox::{Mailbox, MailboxError, Running};
-pub use port::{DccpPort, FloodChange, FloodNote, Port, PortError, PortStats, UdpPort, UdpPortConfig};
+pub use port::{
+    DccpPort, FloodChange, FloodNote, Port, PortError, PortStats, UdpPort, UdpPortConfig, kernel_drops,
+};
 pub use privileges::{CapabilitySet, drop_privileges, hide_memory, spawn_unprivileged};
 #[cfg(feature = "qlog")]
 pub use qlog::{QlogCounts, QlogFolder};

@@ -91,15 +91,17 @@ fn write_campaign(
     commit(output, Kind::Campaign, &inputs)
 }
 
-/// Runs one scenario over real sockets, telling its progress: what is real is for the caller to know.
-pub type RealRun<'a, E> = dyn FnMut(&Scenario, Seed, &mut dyn FnMut(f64)) -> Result<RunResult, E> + 'a;
+/// Runs one variant over real sockets, telling its progress: what is real is for the caller to know. `None`: it is refused, and the
+/// others go on.
+pub type RealRun<'a, E> =
+    dyn FnMut(&Variant, &Scenario, Seed, &mut dyn FnMut(f64)) -> Result<Option<RunResult>, E> + 'a;
 
 /// Runs every variant with every seed by `real`, one after the other, each after its simulated twin when there shall be
 /// `twins`; with a folder, writes `comparison.json`, `report.html`, the figures and every run there, as
 /// `runs/VARIANT/seed-N-simulated.json` and `seed-N-real.json`, all or none of them.
 ///
 /// # Errors
-/// See [`RunError`]; the first of `real`.
+/// See [`RunError`]; the first of `real`'s.
 pub fn compare<E: From<RunError>>(
     scenario: &Scenario,
     variants: &[(Variant, Scenario)],
@@ -118,7 +120,8 @@ pub fn compare<E: From<RunError>>(
             let seed = Seed::new(number);
             let before = runs.len() as f64;
             let twin = twins.then(|| run(scenario, seed, &mut |_| {})).transpose()?;
-            let result = real(scenario, seed, &mut |fraction| progress((before + fraction) / count))?;
+            let tell = &mut |fraction| progress((before + fraction) / count);
+            let Some(result) = real(variant, scenario, seed, tell)? else { break };
             if let Some(output) = &mut output {
                 let folder = format!("runs/{}", slug(i, &variant.name));
                 for run in twin.iter().chain([&result]) {

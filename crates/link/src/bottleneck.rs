@@ -6,7 +6,7 @@ use crate::frame_gate::{QueueReading, Watch};
 use crate::mahimahi::{MahimahiTrace, Opportunities};
 use crate::rate::Serializer;
 use crate::stage::Stage;
-use crate::{Discipline, Rate, Schedule};
+use crate::{Discipline, FrameGate, Rate, Schedule};
 
 /// A network device: packets wait in a [`Discipline`] and are serialised one after the other at a [`Rate`].
 ///
@@ -32,8 +32,8 @@ pub struct Bottleneck {
     in_service: Option<Packet>,
     /// When the packet in service ends, when the next opportunity is, or when the queue may give out a packet.
     due: Time,
-    /// For a gate before it.
-    watch: Option<Box<Watch>>,
+    /// For the gates before it.
+    watches: Vec<Watch>,
 }
 
 #[derive(Clone, Debug)]
@@ -58,7 +58,7 @@ impl Bottleneck {
                 Server::Trace { opportunities: Opportunities::new(trace), credit: 0, left: 0 }
             }
         };
-        Self { queue: queue.into(), server, in_service: None, due: Time::MAX, watch: None }
+        Self { queue: queue.into(), server, in_service: None, due: Time::MAX, watches: Vec::new() }
     }
 
     /// What decides who waits, goes next and is dropped.
@@ -74,12 +74,13 @@ impl Bottleneck {
 
     /// Keeps account for a gate.
     pub(crate) fn watch(&mut self, watch: Watch) {
-        self.watch = Some(Box::new(watch));
+        self.watches.push(watch);
     }
 
-    /// What became of the packets that are watched.
-    pub(crate) fn reading(&self) -> QueueReading {
-        self.watch.as_ref().map(|watch| watch.reading()).unwrap_or_default()
+    /// What became of the packets that `gate` watches.
+    pub(crate) fn reading(&self, gate: &FrameGate) -> QueueReading {
+        let watch = self.watches.iter().find(|watch| watch.is_of(gate));
+        watch.map(Watch::reading).unwrap_or_default()
     }
 
     /// Begins the packet in service at `at`, or finds out when to ask the queue again.
@@ -125,9 +126,7 @@ impl Stage for Bottleneck {
     #[inline]
     fn push(&mut self, at: Time, packet: Packet, events: &mut Vec<LinkEvent>) {
         let told = events.len();
-        if let Some(watch) = &mut self.watch {
-            watch.entered(&packet.meta);
-        }
+        self.watches.iter_mut().for_each(|watch| watch.entered(&packet.meta));
         match &mut self.server {
             _ if self.in_service.is_some() => self.queue.enqueue(at, packet, events),
             Server::Serial(_) => {
@@ -143,9 +142,7 @@ impl Stage for Bottleneck {
                 self.due = if waits { opportunities.next_at() } else { Time::MAX };
             }
         }
-        if let Some(watch) = &mut self.watch {
-            watch.heard(&events[told..]);
-        }
+        self.watches.iter_mut().for_each(|watch| watch.heard(&events[told..]));
     }
 
     #[inline]
@@ -164,7 +161,7 @@ impl Stage for Bottleneck {
             }
             Server::Trace { .. } => self.use_opportunity(at, events),
         };
-        if let Some(watch) = &mut self.watch {
+        for watch in &mut self.watches {
             watch.heard(&events[told..]);
             finished.iter().for_each(|packet| watch.left(&packet.meta));
         }

@@ -33,7 +33,7 @@ pub enum Element {
     Delay(Delay),
     /// Waiting and serialisation.
     Bottleneck(Bottleneck),
-    /// Random or chosen loss.
+    /// Random loss.
     Loss(Loss),
     /// Later by a random length.
     Jitter(Jitter),
@@ -64,7 +64,7 @@ impl Chain {
             if let Element::FrameGate(gate) = &before[index]
                 && let Some(bottleneck) = behind.iter_mut().find_map(Element::as_bottleneck_mut)
             {
-                bottleneck.watch(Watch::new(gate.filters()));
+                bottleneck.watch(Watch::of(gate));
             }
         }
         let mut chain = Self {
@@ -372,7 +372,7 @@ fn catch_up(gate: &mut FrameGate, tail: &mut [Element], sink: &mut Sink, now: Ti
             }
             rest = behind;
         }
-        let reading = tail.iter_mut().find_map(Element::as_bottleneck_mut).map(|stage| stage.reading());
+        let reading = tail.iter_mut().find_map(Element::as_bottleneck_mut).map(|stage| stage.reading(gate));
         gate.tick(reading.unwrap_or_default());
     }
 }

@@ -10,34 +10,25 @@ pub enum Distribution {
     Uniform,
     /// Standard normal, from −8.3 to 8.3. `distribution normal`, whose table ends at ±4.
     Normal,
-    /// *x* = 4/3·((1 − *u*)^(−1/*a*) − *a*/(*a* − 1)), at most 4, with shape *a* > 1. With *a* = 3 it is netem's
-    /// `distribution pareto`: from −2/3, and the cap at 4 (1.1 % of the packets) takes the mean from 0 to −0.033.
-    Pareto {
-        /// *a*, greater than 1, where the mean exists. The smaller, the longer the tail.
-        shape: f64,
-    },
+    /// *x* = 4/3·((1 − *u*)^(−1/3) − 3/2), at most 4. netem's `distribution pareto`, of shape 3: from −2/3, and the cap at 4 (1.1 %
+    /// of the packets) takes the mean from 0 to −0.033.
+    Pareto,
 }
 
 impl Distribution {
-    /// netem's Pareto: shape 3.
-    pub const PARETO: Self = Self::Pareto { shape: 3.0 };
-
     /// The value below which a share `u` in (0, 1) of all values lie.
     pub fn quantile(self, u: f64) -> f64 {
         match self {
             Self::Uniform => 2.0 * u - 1.0,
             Self::Normal => normal_quantile(u),
             // `netem/pareto.c` of iproute2: scaled by 4/3, cut where its 16-bit table ends.
-            Self::Pareto { shape } => {
-                let pareto = libm::exp(-libm::log(1.0 - u) / shape);
-                (4.0 / 3.0 * (pareto - shape / (shape - 1.0))).min(4.0)
-            }
+            Self::Pareto => (4.0 / 3.0 * (libm::exp(-libm::log(1.0 - u) / 3.0) - 1.5)).min(4.0),
         }
     }
 }
 
 /// Acklam's rational approximation of the standard normal quantile, relative error below 1.15·10⁻⁹.
-fn normal_quantile(u: f64) -> f64 {
+pub(crate) fn normal_quantile(u: f64) -> f64 {
     const TAIL: f64 = 0.02425;
     if u < TAIL {
         normal_tail(u)
@@ -48,6 +39,12 @@ fn normal_quantile(u: f64) -> f64 {
         let square = q * q;
         q * polynomial(&CENTRE_NUMERATOR, square) / polynomial(&CENTRE_DENOMINATOR, square)
     }
+}
+
+/// Φ, kept within (0, 1), because quantiles may be infinite at the ends.
+pub(crate) fn normal_fraction(x: f64) -> f64 {
+    let fraction = 0.5 * libm::erfc(-x / std::f64::consts::SQRT_2);
+    fraction.clamp(f64::MIN_POSITIVE, 1.0 - f64::EPSILON / 2.0)
 }
 
 fn normal_tail(u: f64) -> f64 {
@@ -96,17 +93,17 @@ mod tests {
         for step in 1..20_000 {
             let u = f64::from(step) / 20_000.0;
             let x = Distribution::Normal.quantile(u);
-            let back = 0.5 * libm::erfc(-x / std::f64::consts::SQRT_2);
+            let back = normal_fraction(x);
             assert!((back - u).abs() < 1e-8 * u.min(1.0 - u).max(1e-3), "{u} -> {x} -> {back}");
         }
         assert!(Distribution::Normal.quantile(1e-16).abs() < 8.3);
     }
 
     #[test]
-    fn pareto_of_shape_three_is_netems_table() {
+    fn pareto_is_netems_table() {
         // `netem/pareto.c`: entry 16384 i of the table is (4/3)(u^(-1/3) - 1.5) at u = 1 - i, times 8192.
         for (u, expected) in [(0.0, -2.0 / 3.0), (0.5, -0.320_105_270), (0.875, 2.0 / 3.0), (0.9999, 4.0)] {
-            assert!((Distribution::PARETO.quantile(u) - expected).abs() < 1e-8, "at {u}");
+            assert!((Distribution::Pareto.quantile(u) - expected).abs() < 1e-8, "at {u}");
         }
     }
 }

@@ -7,7 +7,7 @@
 //! | --- | --- | --- | --- |
 //! | [`Delay`] | gives it out later, in order | delay (ns), limit (packets) | `tc-netem(8)` `delay` |
 //! | [`Bottleneck`] | makes it wait in a [`Discipline`], then serialises it at a [`Rate`] | rate (bit/s), or a [`MahimahiTrace`] (ms) | ns-3 `PointToPointNetDevice`; Netravali et al., *Mahimahi*, USENIX ATC 2015 |
-//! | [`Loss`] | drops it | probability, or [`GilbertElliott`], or positions | `tc-netem(8)` `loss`; Gilbert 1960, Elliott 1963 |
+//! | [`Loss`] | drops it | probability, or [`GilbertElliott`] | `tc-netem(8)` `loss`; Gilbert 1960, Elliott 1963 |
 //! | [`Jitter`] | gives it out later by a random length | mean and spread (ns), [`Distribution`], correlation | `tc-netem(8)` `delay … distribution` |
 //! | [`Recorded`] | gives it out later or drops it, as a recorded path did | [`PathRecording`] (ms), [`RecordedConfig`] | |
 //! | [`Duplicate`] | makes a second one | probability | `tc-netem(8)` `duplicate` |
@@ -84,7 +84,7 @@ pub use distribution::Distribution;
 pub use duplicate::Duplicate;
 pub use frame_gate::FrameGate;
 pub use jitter::{Jitter, JitterConfig, JitterError};
-pub use loss::{GilbertElliott, Loss, LossError};
+pub use loss::{GilbertElliott, Loss};
 pub use luck::Luck;
 pub use mahimahi::{MahimahiError, MahimahiTrace};
 pub use queue::{

@@ -4,13 +4,13 @@ use taut_core::{DropCause, LinkEvent, PacketMeta, Probability, Rng, Time};
 
 use crate::{Luck, Schedule};
 
-/// Drops packets ([`DropCause::Loss`]): independently, in bursts, or at chosen positions.
+/// Drops packets ([`DropCause::Loss`]): independently, or in bursts.
 ///
 /// ```
 /// use taut_core::Seed;
 /// use taut_link::{GilbertElliott, Loss};
-/// // One per cent of the packets, three in a row in the mean.
-/// let model = GilbertElliott::with_bursts("1%".parse()?, 3.0)?;
+/// // Five per cent of the packets, five in a row in the mean.
+/// let model = GilbertElliott::simple("1%".parse()?, "20%".parse()?);
 /// let loss = Loss::gilbert_elliott(model, Seed::new(7).stream("uplink/loss"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -23,7 +23,6 @@ pub struct Loss {
 enum Model {
     Bernoulli { probability: Schedule<Probability>, luck: Luck },
     GilbertElliott { parameters: Schedule<GilbertElliott>, bad: bool, rng: Rng },
-    Positions { positions: Vec<u64>, next: usize, seen: u64 },
 }
 
 /// The parameters of the Gilbert–Elliott model, named as in `tc netem loss gemodel p r 1-h 1-k`.
@@ -45,22 +44,6 @@ pub struct GilbertElliott {
     pub loss_in_good: Probability,
 }
 
-/// A loss model that does not exist.
-#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
-pub enum LossError {
-    /// Such bursts cannot have this rate.
-    #[error(
-        "no losses of rate {rate} come in bursts of mean length {burst}; \
-         the rate must be below 1 and the length at least 1 and at least rate / (1 - rate)"
-    )]
-    NoSuchBursts {
-        /// Share of the packets that are lost.
-        rate: f64,
-        /// Mean number of packets lost in a row.
-        burst: f64,
-    },
-}
-
 impl Loss {
     /// Loses each packet with `probability`, independently. Draws one number for every packet.
     pub fn bernoulli(probability: impl Into<Schedule<Probability>>, luck: impl Into<Luck>) -> Self {
@@ -72,26 +55,12 @@ impl Loss {
         Self { model: Model::GilbertElliott { parameters: parameters.into(), bad: false, rng } }
     }
 
-    /// Loses the packets at these positions and no others; the first packet that enters is at 0. Order and repetition
-    /// do not matter.
-    pub fn at_positions(mut positions: Vec<u64>) -> Self {
-        positions.sort_unstable();
-        positions.dedup();
-        Self { model: Model::Positions { positions, next: 0, seen: 0 } }
-    }
-
     /// Drops the packet?
     #[inline]
     pub(crate) fn takes(&mut self, at: Time, meta: &PacketMeta, events: &mut Vec<LinkEvent>) -> bool {
         let lost = match &mut self.model {
             Model::Bernoulli { probability, luck } => probability.at(at).sample(luck.of(meta.sent)),
             Model::GilbertElliott { parameters, bad, rng } => parameters.at(at).step(bad, rng),
-            Model::Positions { positions, next, seen } => {
-                let lost = positions.get(*next) == Some(seen);
-                *seen += 1;
-                *next += usize::from(lost);
-                lost
-            }
         };
         if lost {
             events.push(LinkEvent::Dropped { meta: *meta, cause: DropCause::Loss });
@@ -105,20 +74,6 @@ impl GilbertElliott {
     /// have the mean length 1/*r*.
     pub const fn simple(p: Probability, r: Probability) -> Self {
         Self { p, r, loss_in_bad: Probability::ALWAYS, loss_in_good: Probability::NEVER }
-    }
-
-    /// The simple Gilbert model that loses the share `rate` of the packets, in bursts of `burst` in the mean:
-    /// *r* = 1/`burst`, *p* = *r*·`rate`/(1 − `rate`).
-    ///
-    /// # Errors
-    /// When there is no such model: `rate` outside [0, 1), `burst` below 1, or so short that *p* would exceed 1.
-    pub fn with_bursts(rate: Probability, burst: f64) -> Result<Self, LossError> {
-        let rate = rate.as_fraction();
-        let r = 1.0 / burst;
-        let probability = |fraction: f64| {
-            Probability::from_fraction(fraction).map_err(|_| LossError::NoSuchBursts { rate, burst })
-        };
-        Ok(Self::simple(probability(r * rate / (1.0 - rate))?, probability(r)?))
     }
 
     /// The share of packets lost in the long run: (*p*·(1 − *h*) + *r*·(1 − *k*)) / (*p* + *r*).
@@ -141,19 +96,6 @@ impl GilbertElliott {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn bursts_give_the_rate_they_were_made_for() {
-        let percent = |p: f64| Probability::from_fraction(p / 100.0).unwrap();
-        let model = GilbertElliott::with_bursts(percent(2.0), 4.0).unwrap();
-        assert_eq!(model.r, percent(25.0));
-        assert!((model.loss_rate() - 0.02).abs() < 1e-8);
-        assert!(GilbertElliott::with_bursts(percent(60.0), 1.0).is_err(), "p would be 1.5");
-        assert!(GilbertElliott::with_bursts(Probability::ALWAYS, 4.0).is_err());
-        for burst in [0.5, 0.0, -1.0, f64::NAN] {
-            assert!(GilbertElliott::with_bursts(percent(2.0), burst).is_err(), "{burst}");
-        }
-    }
 
     #[test]
     fn a_chain_that_never_moves_loses_as_in_the_good_state() {

@@ -11,7 +11,7 @@ use taut_report::result::Ran;
 
 use crate::beginning::{Beginning, Since};
 use crate::cross::Books;
-use crate::emulate::{DirectionStats, Emulator, RunningEmulator, Tun, TunConfig};
+use crate::emulate::{DirectionStats, Emulator, RunningEmulator, Tun};
 use crate::{Namespace, NamespaceError, Options, RealError};
 
 taut_core::named! {
@@ -150,8 +150,8 @@ fn emulator(
     for number in 0..links.len() as u8 {
         let address = |end| IpAddr::V4(Ipv4Addr::new(10, 79, number, end));
         let path = Path { device: format!("path{number}"), operator: address(1), robot: address(2) };
-        let a = Tun::new(&operator, &TunConfig::new(&path.device, path.operator, 24))?;
-        let b = Tun::new(&robot, &TunConfig::new(&path.device, path.robot, 24))?;
+        let a = Tun::new(&operator, &path.device, path.operator, 24)?;
+        let b = Tun::new(&robot, &path.device, path.robot, 24)?;
         // For sockets that are bound to this device.
         operator.ip(&format!("route add default dev {} metric {}", path.device, u32::from(number) + 1))?;
         paths.push(path);
@@ -202,12 +202,13 @@ fn way(stats: &DirectionStats) -> Way {
         ("emulator_overrun", stats.overrun),
     ];
     Way {
-        entered: stats.entered,
+        entered: stats.entered + stats.kept_out,
         entered_bytes: stats.entered_bytes,
         left: stats.left,
         left_bytes: stats.left_bytes,
         dropped: dropped.collect(),
         duplicated: stats.duplicated,
+        held: Some(stats.held),
         counted: None,
         counters: BTreeMap::from(counters.map(|(name, count)| (name.to_owned(), count))),
     }
@@ -232,6 +233,17 @@ mod tests {
         };
         let way = way(&stats);
         assert_eq!(way.dropped.get("refused by the kernel"), Some(&3));
-        assert_eq!(way.entered, way.left + way.dropped.values().sum::<u64>());
+        assert_eq!(way.violation(), None);
+    }
+
+    #[test]
+    fn what_an_emulator_lost_without_a_cause_is_a_violation() {
+        let stats = |held| DirectionStats { entered: 10, left: 7, held, ..DirectionStats::new() };
+        let way = |stats: &DirectionStats| way(stats).violation();
+        assert_eq!(way(&stats(3)), None);
+        assert!(way(&stats(2)).is_some_and(|told| told.contains("2 are inside")));
+        // Nor had what was kept out a way in.
+        let dropped = [(DropCause::QueueFullBytes, 5)].into();
+        assert_eq!(way(&DirectionStats { kept_out: 5, dropped, ..stats(3) }), None);
     }
 }

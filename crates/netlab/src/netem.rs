@@ -1,8 +1,8 @@
 //! The kernel's queueing disciplines between the two ends.
 
-use std::collections::BTreeMap;
 use std::net::IpAddr;
 
+use taut_core::DropCause;
 use taut_io::Clock;
 use taut_lab::run::{Hop, PathEnds, Qdiscs, RunError, Way, qdiscs};
 use taut_lab::scenario::Scenario;
@@ -21,7 +21,7 @@ pub(crate) fn join(scenario: &Scenario) -> Result<Joined, RealError> {
     let ways = qdiscs(scenario)?;
     let PathEnds { of, ends, paths: count } = PathEnds::of(scenario)?;
     let dumbbell = Dumbbell::new(count)?;
-    let mut gates = Vec::new();
+    let (mut gates, mut drops) = (Vec::new(), vec![[""; 2]; usize::from(count)]);
     for (toward, from) in [Toward::There, Toward::Back].into_iter().zip(ends) {
         let mut parallel = ways.iter().filter(|way| way.from == from).peekable();
         // Cross traffic that nobody answers needs no way back.
@@ -35,6 +35,7 @@ pub(crate) fn join(scenario: &Scenario) -> Result<Joined, RealError> {
             })?;
             let devices = dumbbell.devices(path, toward);
             let queue = devices[1].1.clone();
+            drops[usize::from(path)][toward as usize] = way.drops;
             install(way, devices)?;
             if let Some(gate) = &way.gate {
                 gates.push((
@@ -52,7 +53,7 @@ pub(crate) fn join(scenario: &Scenario) -> Result<Joined, RealError> {
     // Namespaces are descriptors: these are the same ones.
     let (operator, robot) = (dumbbell.a().share()?, dumbbell.b().share()?);
     let network = Network { operator, robot, paths: paths.collect(), clock: Clock::start() };
-    Ok((network, Box::new(Disciplines { gates, dumbbell, paths: count })))
+    Ok((network, Box::new(Disciplines { gates, drops, dumbbell })))
 }
 
 fn install(way: &Qdiscs, devices: [(&Namespace, String); 3]) -> Result<(), NamespaceError> {
@@ -67,8 +68,9 @@ fn install(way: &Qdiscs, devices: [(&Namespace, String); 3]) -> Result<(), Names
 struct Disciplines {
     /// Of a path, on a way.
     gates: Vec<(u8, Toward, RunningGate)>,
+    /// Of each path, why the queue drops there and back.
+    drops: Vec<[&'static str; 2]>,
     dumbbell: Dumbbell,
-    paths: u8,
 }
 
 impl Middle for Disciplines {
@@ -84,12 +86,12 @@ impl Middle for Disciplines {
     }
 
     fn carried(&self) -> Result<Vec<[Way; 2]>, RealError> {
-        let carried = |path| {
+        let carried = |(path, drops): (u8, &[&str; 2])| {
             let [there, back] =
                 [Toward::There, Toward::Back].map(|toward| self.dumbbell.devices(path, toward));
-            Ok([carried(&there, &back[0])?, carried(&back, &there[0])?])
+            Ok([carried(&there, &back[0], drops[0])?, carried(&back, &there[0], drops[1])?])
         };
-        (0..self.paths).map(carried).collect()
+        (0..).zip(&self.drops).map(carried).collect()
     }
 }
 
@@ -106,13 +108,17 @@ fn ip_bytes((packets, bytes): (u64, u64)) -> u64 {
     bytes.saturating_sub(ETHERNET * packets)
 }
 
-/// What the devices on a way, and the one at which it ends, have counted.
-fn carried(way: &[(&Namespace, String); 3], end: &(&Namespace, String)) -> Result<Way, RealError> {
-    let [_, sent] = counters(way[0].0, &way[0].1)?;
+/// What the devices on a way, and the one at which it ends, have counted, the last of them first: what has left had entered.
+fn carried(
+    way: &[(&Namespace, String); 3],
+    end: &(&Namespace, String),
+    drops: &str,
+) -> Result<Way, RealError> {
     let [received, _] = counters(end.0, &end.1)?;
     let [before, queue, after] = way.each_ref().map(|(namespace, device)| dropped(namespace, device));
     let (before, lost) = (before?, after?);
-    let causes = [("random loss", before + lost), ("queue full", queue?)];
+    let [_, sent] = counters(way[0].0, &way[0].1)?;
+    let causes = [(DropCause::Loss.name(), before + lost), (drops, queue?)];
     let (entered, entered_bytes) = entered(sent, before);
     Ok(Way {
         entered,
@@ -124,16 +130,14 @@ fn carried(way: &[(&Namespace, String); 3], end: &(&Namespace, String)) -> Resul
             .filter(|(_, count)| *count > 0)
             .map(|(cause, count)| (cause.to_owned(), count))
             .collect(),
-        duplicated: 0,
-        counted: None,
-        counters: BTreeMap::new(),
+        ..Way::default()
     })
 }
 
 /// Adds what a gate did on this way.
 fn gated(way: &mut Way, status: &Status) {
     let dropped: u64 = status.streams.iter().map(|stream| stream.dropped_packets).sum();
-    way.dropped.insert("gated".to_owned(), dropped);
+    way.dropped.insert(DropCause::Gated.name().to_owned(), dropped);
     way.counters.insert("gate_untracked".to_owned(), status.untracked_packets);
 }
 

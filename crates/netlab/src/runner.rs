@@ -21,15 +21,15 @@ use taut_io::{Clock, Driver, DriverConfig, ThreadOptions, Warning};
 use taut_lab::hand::SimulatedHand;
 use taut_lab::robot::SimulatedArm;
 use taut_lab::run::{
-    CommandNotes, CommandRun, Inputs, MediaNotes, Notes, StillHand, StillRobot, account, account_commands,
-    account_cross, account_media, settings,
+    CommandNotes, CommandRun, Inputs, MediaNotes, Notes, StillHand, StillRobot, Way, account,
+    account_commands, account_cross, account_media, settings,
 };
 use taut_lab::scenario::{Commands, Scenario, Session, TcpSpec, Teleop, TransportSpec};
 use taut_report::result::RunResult;
 use taut_session::MotionLimits;
 use taut_transport::identity::{Identity, Trust};
 
-use crate::between::Network;
+use crate::between::{Middle, Network};
 use crate::cross::{Books, Cross};
 use crate::possible::{congestion, prepare};
 use crate::window::{Window, of_session};
@@ -153,18 +153,19 @@ pub fn run(
     }
     let (clock, network) = (network.clock, &network);
     let setup = |job| Setup { scenario, job, seed, options, network, clock };
+    let mut violations = Vec::new();
     let mut result = match job {
         Some(job @ Job::Teleop(teleop)) => {
             let notes = [Notes::of_operator(teleop), Notes::of_robot(teleop)];
             let (ended, ends) = setup(job).run(notes, cross, &mut window, cancel, progress)?;
-            let mut paths = of_session(window.counted()?, middle.stop()?, &books);
+            let mut paths = of_session(window.counted()?, stopped(middle, &mut violations)?, &books);
             paths[0][0].counters.insert("device_missed".to_owned(), ended.progress.missed);
             account(scenario, seed.get(), ended.began, ends, &paths, inputs.list())
         }
         Some(job @ Job::Commands(commands)) => {
             let notes = <[CommandNotes; 2]>::default();
             let (ended, ends) = setup(job).run(notes, cross, &mut window, cancel, progress)?;
-            let paths = of_session(window.counted()?, middle.stop()?, &books);
+            let paths = of_session(window.counted()?, stopped(middle, &mut violations)?, &books);
             let Ended { began, progress } = ended;
             let choices = progress.choices.map(|report| report.stats);
             let run = CommandRun { began, paths, copies: progress.copies, choices, inputs: inputs.list() };
@@ -173,7 +174,7 @@ pub fn run(
         Some(job @ Job::Media(session)) => {
             let notes = <[MediaNotes; 2]>::default();
             let (ended, ends) = setup(job).run(notes, cross, &mut window, cancel, progress)?;
-            let paths = of_session(window.counted()?, middle.stop()?, &books);
+            let paths = of_session(window.counted()?, stopped(middle, &mut violations)?, &books);
             account_media(scenario, session, seed.get(), ended.began, ends, &paths, inputs.list())
         }
         None => {
@@ -182,17 +183,26 @@ pub fn run(
             let start = |cross: Cross| cross.start(network, options, began);
             let running = cross.map(start).transpose()?;
             running.map_or(Ok(()), |running| running.finish(cancel, progress))?;
-            middle.stop()?;
-            account_cross(scenario, seed, inputs.list())
+            let paths = stopped(middle, &mut violations)?;
+            account_cross(scenario, seed, &books.lock(), &paths, inputs.list())
         }
     };
-    if is_beside {
+    if job.is_some() && is_beside {
         books.lock().add_to(&mut result);
     }
+    result.conservation.violations.extend(violations);
+    result.conservation.holds = result.conservation.violations.is_empty();
     if cancel.is_cancelled() {
         return Err(RealError::Interrupted);
     }
     Ok(RunResult { ran: options.between.ran(), ..result })
+}
+
+/// What each path carried, and what of that does not add up.
+fn stopped(middle: Box<dyn Middle>, violations: &mut Vec<String>) -> Result<Vec<[Way; 2]>, RealError> {
+    let paths = middle.stop()?;
+    violations.extend(paths.iter().flatten().filter_map(Way::violation));
+    Ok(paths)
 }
 
 /// What the session carries.

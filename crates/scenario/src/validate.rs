@@ -204,7 +204,11 @@ fn check_gate(key: &str, gate: &GateConfig) -> Checked {
     within(format!("{key}.update_interval"), gate.update_interval, millisecond, LONGEST)?;
     within(format!("{key}.reset_interval"), gate.reset_interval, millisecond, LONGEST)?;
     within(format!("{key}.bandwidth_over"), gate.bandwidth_over, gate.update_interval, LONGEST)?;
-    within(format!("{key}.payload_type"), gate.payload_type.unwrap_or(0), 0, 127)
+    within(format!("{key}.payload_type"), gate.payload_type.unwrap_or(0), 0, 127)?;
+    if let Some(rtcp @ 64..=95) = gate.payload_type {
+        return fault(format!("{key}.payload_type"), format!("{rtcp} is none of video: 0 to 63, 96 to 127"));
+    }
+    Ok(())
 }
 
 fn check_table(key: &str, table: &TableSpec) -> Checked {

@@ -6,7 +6,7 @@ use std::net::UdpSocket;
 use taut_core::{Duration, Time};
 use taut_io::{Clock, ThreadOptions};
 use taut_link::{Chain, Delay};
-use taut_netlab::emulate::{DirectionStats, Emulator, RunningEmulator, Tun, TunConfig};
+use taut_netlab::emulate::{DirectionStats, Emulator, RunningEmulator, Tun};
 use taut_netlab::{Namespace, NamespaceError};
 
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
@@ -79,8 +79,8 @@ fn run(per_tick: u64, wait: Wait, seconds: u64) -> Outcome<()> {
 }
 
 fn between(a: &Namespace, b: &Namespace, wait: Wait) -> Outcome<RunningEmulator> {
-    let a = Tun::new(a, &TunConfig::new("t0", "10.94.0.1".parse()?, 24))?;
-    let b = Tun::new(b, &TunConfig::new("t0", "10.94.0.2".parse()?, 24))?;
+    let a = Tun::new(a, "t0", "10.94.0.1".parse()?, 24)?;
+    let b = Tun::new(b, "t0", "10.94.0.2".parse()?, 24)?;
     let link = || Chain::from(Delay::new(Duration::from_millis(10)));
     let emulator = Emulator::new(link(), link());
     let emulator = match wait {

@@ -37,7 +37,17 @@ const EDITS: &[(&str, &str, &str)] = &[
     ("loss_beyond_one", r#"{ delay = "8ms" }"#, r#"{ loss = { bernoulli = "101%" } }"#),
     ("loss_is_nan", r#"{ delay = "8ms" }"#, "{ loss = { bernoulli = nan } }"),
     ("unknown_policy", r#"{ delay = "8ms" }"#, r#"{ gate = { policy = "aimd9" } }"#),
+    (
+        "gate_of_rtcp",
+        r#"{ delay = "8ms" }"#,
+        r#"{ gate = { policy = "aimd3", payload_type = 72 } }, { server = { rate = "9Mbit" } }"#,
+    ),
     ("unknown_queue", r#"queue = { bytes"#, "queue = { cakes"),
+    (
+        "code_point_twice",
+        r#"{ delay = "8ms" }"#,
+        r#"{ server = { rate = "9Mbit", queue = { prio = { classes = [{ dscp = 46, band = 0 }, { dscp = 46, band = 1 }] } } } }"#,
+    ),
     ("interval_of_codel", r#"{ bytes = "14kB" }"#, r#"{ codel = { interval = "5s" } }"#),
     ("rate_of_tbf", r#"{ bytes = "14kB" }"#, r#"{ tbf = { rate = "0bit" } }"#),
     (
@@ -477,7 +487,9 @@ taut: delay_is_true.toml:9: links.wire.chain.1.delay: `true` is not a duration; 
 taut: loss_beyond_one.toml:9: links.wire.chain.1.loss.bernoulli: `101%` is not a probability; write a fraction from 0 to 1 or a percentage from 0% to 100%, such as 1%
 taut: loss_is_nan.toml:9: links.wire.chain.1.loss.bernoulli: `nan` is not a probability; write a fraction from 0 to 1 or a percentage from 0% to 100%, such as 1%
 taut: unknown_policy.toml:9: links.wire.chain.1.gate.policy: `aimd9` is not one of `step`, `dyna1`, `dyna2`, `dyna3`, `dyna4`, `dyna5`, `aimd1`, `aimd2`, `aimd3`, `aimd4`, `aimd5`, `deadline`
+taut: gate_of_rtcp.toml:9: links.wire.chain.1.gate.payload_type: 72 is none of video: 0 to 63, 96 to 127
 taut: unknown_queue.toml:8: links.wire.chain.0.server.queue.cakes: unknown key; allowed here: `bytes`, `packets`, `codel`, `fq_codel`, `pie`, `red`, `prio`, `tbf`, `cake`; there is `lans.NAME.chain.0.server.queue.cake`, `links.NAME.chain.0.server.queue.cake`
+taut: code_point_twice.toml:9: links.wire.chain.1.server.queue.prio.classes.1.dscp: 46 has a band before
 taut: interval_of_codel.toml:8: links.wire.chain.0.server.queue.codel.interval: 5s is not within 1us to 4s
 taut: rate_of_tbf.toml:8: links.wire.chain.0.server.queue.tbf: the key `burst` is missing
 taut: delays_of_nowhere.toml:9: links.wire.chain.1.jitter_table.file: none.csv: there is no such file

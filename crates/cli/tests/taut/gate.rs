@@ -30,6 +30,10 @@ fn what_cannot_be_attached_is_one_line() {
         ),
         ("gate attach lo --video udp:5004 --watch qdisc:lo --loss-threshold 0", "aimd1 to aimd5"),
         (
+            "gate attach lo --video udp:5004 --watch qdisc:lo --reset-interval 1s",
+            "--reset-interval does nothing here",
+        ),
+        (
             "gate attach lo --video udp:5004 --watch qdisc:lo --policy aimd3 --wait 1s",
             "--wait does nothing here",
         ),

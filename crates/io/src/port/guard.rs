@@ -210,8 +210,8 @@ impl Guard {
     }
 }
 
-/// How many datagrams the kernel has dropped at this socket since it was made, modulo 2³².
-fn kernel_drops(socket: &UdpSocket) -> Option<u32> {
+/// How many datagrams the kernel has dropped at this socket since it was made, modulo 2³²: their checksum was wrong, or the buffer was full.
+pub fn kernel_drops(socket: &UdpSocket) -> Option<u32> {
     /// `SK_MEMINFO_DROPS` of linux/sock_diag.h, the last of as many.
     const DROPS: usize = 8;
     let mut info = [0u32; DROPS + 1];

@@ -14,7 +14,7 @@ use taut_core::{Datagram, Ecn, Origin, PathId, Time, Transmit};
 use crate::Clock;
 
 pub use self::dccp::DccpPort;
-pub use self::guard::{FloodChange, FloodNote};
+pub use self::guard::{FloodChange, FloodNote, kernel_drops};
 pub use self::udp::{UdpPort, UdpPortConfig};
 
 /// What a machine's datagrams leave and arrive through.

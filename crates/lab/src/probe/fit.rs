@@ -69,7 +69,7 @@ impl Fit {
 const SHAPES: [(Distribution, Shape); 3] = [
     (Distribution::Uniform, Shape::Uniform),
     (Distribution::Normal, Shape::Normal),
-    (Distribution::Pareto, Shape::PARETO),
+    (Distribution::Pareto, Shape::Pareto),
 ];
 /// Quantiles that are compared: of each hundredth but the ends.
 const PERCENT: std::ops::Range<usize> = 1..100;

@@ -13,10 +13,10 @@ use super::emulation::PathEnds;
 use super::flows::{Counters, FlowInfo};
 use super::inputs::{Inputs, RunError};
 use super::judge;
-use super::teleop::Way;
+use super::teleop::{Way, conservation};
 use crate::metrics::{Metrics, Summary, Watch, percent};
 use crate::scenario::{Direction, Scenario, TcpSpec, Traffic};
-use taut_report::result::{Conservation, FlowOwner, FlowPart, FlowResult, Input, RunResult, Verdict};
+use taut_report::result::{FlowOwner, FlowPart, FlowResult, Input, RunResult, Verdict};
 
 /// One flow of a scenario's cross traffic.
 pub struct CrossFlow {
@@ -388,10 +388,24 @@ fn infos(parts: &[Part]) -> Vec<FlowInfo> {
     parts.iter().map(info).collect()
 }
 
-/// A run that is cross traffic alone, before its books are [added](CrossBooks::add_to).
-pub fn account_cross(scenario: &Scenario, seed: Seed, inputs: Vec<Input>) -> RunResult {
-    let conservation = Conservation { holds: true, ..Conservation::default() };
-    RunResult { conservation, ..super::blank(scenario, seed.get(), inputs) }
+/// A run that is cross traffic alone, from its books and what each path carried there and back: what is known of the network besides
+/// stands at the first flow of either direction.
+pub fn account_cross(
+    scenario: &Scenario,
+    seed: Seed,
+    books: &CrossBooks,
+    paths: &[[Way; 2]],
+    inputs: Vec<Input>,
+) -> RunResult {
+    let mut result = super::blank(scenario, seed.get(), inputs);
+    books.add_to(&mut result);
+    let network = Way::of_all(paths);
+    for (way, is_back) in network.iter().zip([false, true]) {
+        if let Some(first) = books.tallies.iter().position(|(back, _)| *back == is_back) {
+            result.flows[first].counters.extend(way.counters.clone());
+        }
+    }
+    RunResult { conservation: conservation(&network, Vec::new()), ..result }
 }
 
 #[cfg(test)]
@@ -440,10 +454,25 @@ traffic = { cbr = { rate = "1Mbit", packet = "150B" } }
     }
 
     fn result(books: &CrossBooks) -> RunResult {
+        let scenario = Scenario::parse("t.toml", SCENARIO).expect("it is well formed");
+        account_cross(&scenario, Seed::new(1), books, &[books.ways()], Vec::new())
+    }
+
+    #[test]
+    fn what_is_known_of_the_network_is_told_of_cross_traffic_alone() {
+        let (books, _) = books();
         let scenario = Scenario::parse("t.toml", SCENARIO).unwrap();
-        let mut result = account_cross(&scenario, Seed::new(1), Vec::new());
-        books.add_to(&mut result);
-        result
+        let way = |late, gated| Way {
+            entered: 9,
+            left: 9 - gated,
+            dropped: [("gated".to_owned(), gated)].into(),
+            counters: [("emulator_late_p99_us".to_owned(), late)].into(),
+            ..Way::default()
+        };
+        let result = account_cross(&scenario, Seed::new(1), &books, &[[way(70, 2), way(90, 0)]], Vec::new());
+        let late = |flow: usize| result.flows[flow].counters.get("emulator_late_p99_us").copied();
+        assert_eq!([0, 1, 2, 3].map(late), [Some(90), Some(70), None, None]);
+        assert_eq!((result.conservation.sent, result.conservation.dropped["gated"]), (18, 2));
     }
 
     #[test]

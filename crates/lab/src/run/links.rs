@@ -205,7 +205,7 @@ fn shape(distribution: Distribution) -> Shape {
     match distribution {
         Distribution::Uniform => Shape::Uniform,
         Distribution::Normal => Shape::Normal,
-        Distribution::Pareto => Shape::PARETO,
+        Distribution::Pareto => Shape::Pareto,
     }
 }
 

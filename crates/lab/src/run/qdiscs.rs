@@ -2,7 +2,7 @@
 
 mod waiting;
 
-use taut_core::{Bitrate, Duration};
+use taut_core::{Bitrate, DropCause, Duration};
 use taut_link::frame_gate::GateConfig;
 
 use self::waiting::{class_of, waiting};
@@ -29,6 +29,8 @@ pub struct Qdiscs {
     pub to: String,
     /// A frame gate, which is no qdisc: it stands where packets enter the first router.
     pub gate: Option<QdiscGate>,
+    /// Why the server's queue drops, as the simulator calls it; `"queue"` where its rule and its limit are not told apart.
+    pub drops: &'static str,
     host: Vec<String>,
     near: Vec<String>,
     far: Vec<String>,
@@ -122,6 +124,12 @@ fn one_way(name: &str, link: &LinkSpec, scenario: &Scenario) -> Result<Qdiscs, R
             ElementSpec::Jitter(_) if stage.jitter.is_some() => {
                 return Err(fault("jitter", "netem has one jitter before the server and one behind it"));
             }
+            ElementSpec::Jitter(jitter) if jitter.correlation > 0.0 => {
+                return Err(fault(
+                    "jitter.correlation",
+                    "netem takes the low bits of what it correlates: it must be 0",
+                ));
+            }
             ElementSpec::Jitter(jitter) => stage.jitter = Some(*jitter),
             ElementSpec::Duplicate(_) => {
                 return Err(fault("duplicate", "a copy of netem's takes the time of service again"));
@@ -159,7 +167,8 @@ fn one_way(name: &str, link: &LinkSpec, scenario: &Scenario) -> Result<Qdiscs, R
         }
         None => (None, Vec::new()),
     };
-    Ok(Qdiscs { gate, host: before.netem(None), near, far: after.netem(rate), ..Qdiscs::default() })
+    let drops = server.map_or("", |server| dropped_as(&server.queue));
+    Ok(Qdiscs { gate, drops, host: before.netem(None), near, far: after.netem(rate), ..Qdiscs::default() })
 }
 
 /// The class below a server in which all video to this port waits; that of packets without a code point, where the scenario has none.
@@ -176,6 +185,15 @@ fn constant(server: &ServerSpec, key: &str) -> Result<Bitrate, RunError> {
         ServerSpec { mahimahi: Some(_), .. } => Err(RunError::key(format!("{key}.mahimahi"), message)),
         ServerSpec { rate_table: Some(_), .. } => Err(RunError::key(format!("{key}.rate_table"), message)),
         server => Ok(server.rate.unwrap_or_default()),
+    }
+}
+
+fn dropped_as(queue: &QueueSpec) -> &'static str {
+    let QueueSpec { bytes, packets, .. } = *queue;
+    match bytes {
+        _ if *queue != (QueueSpec { bytes, packets, ..QueueSpec::default() }) => "queue",
+        Some(_) => DropCause::QueueFullBytes.name(),
+        None => DropCause::QueueFullPackets.name(),
     }
 }
 
@@ -225,15 +243,17 @@ impl Stage {
 }
 
 fn varied(jitter: JitterSpec) -> String {
-    let JitterSpec { distribution, mean, spread, correlation, reorder } = jitter;
+    const LEAST: Duration = Duration::from_micros(1);
+    let JitterSpec { distribution, mean, spread, reorder, .. } = jitter;
     let order = if reorder { "" } else { IN_ORDER };
-    let percent = correlation * 100.0;
-    // Without a table netem is uniform, and knows no word for it.
-    let shape = match distribution {
-        Distribution::Uniform => String::new(),
-        _ => format!(" distribution {distribution}"),
+    // Without a table netem is uniform, and knows no word for it; tc takes one only beside a mean and a spread of a microsecond.
+    let (mean, shape) = match distribution {
+        Distribution::Normal | Distribution::Pareto if spread >= LEAST => {
+            (mean.max(LEAST), format!(" distribution {distribution}"))
+        }
+        _ => (mean, String::new()),
     };
-    let delay = format!("delay {} {} {percent}%{shape}", micros(mean), micros(spread));
+    let delay = format!("delay {} {}{shape}", micros(mean), micros(spread));
     format!("netem limit {ROOM} {delay} {order}").trim_end().to_owned()
 }
 
@@ -347,17 +367,36 @@ mod tests {
     }
 
     #[test]
+    fn what_a_queue_drops_has_the_simulators_name_where_the_kernel_tells_why() {
+        let drops = |queue| of(&format!("{{ server = {{ rate = \"1Mbit\", queue = {queue} }} }}")).drops;
+        assert_eq!(drops("{ packets = 5 }"), "queue_full_packets");
+        assert_eq!(drops("{ bytes = \"9kB\" }"), "queue_full_bytes");
+        assert_eq!([drops("\"codel\""), drops("\"cake\"")], ["queue"; 2]);
+    }
+
+    #[test]
     fn jitter_is_a_netem_inside_a_netem_and_keeps_the_order_where_it_is_to() {
         let jitter = |more| {
-            let chain = format!(
-                "{{ delay = \"5ms\" }}, {{ jitter = {{ distribution = \"normal\", mean = \"5ms\", spread = \"2ms\", \
-                 correlation = 0.5{more} }} }}"
-            );
+            let chain =
+                format!("{{ delay = \"5ms\" }}, {{ jitter = {{ distribution = \"normal\", {more} }} }}");
             of(&chain).commands(Hop::Host, "x").remove(1)
         };
-        let parent = "qdisc add dev x parent 1: handle 2: netem limit 1000000 delay 5000.000us 2000.000us 50% distribution normal";
-        assert_eq!(jitter(", reorder = true"), parent);
-        assert_eq!(jitter(""), format!("{parent} rate 100gbit"));
+        let netem = |words: &str| format!("qdisc add dev x parent 1: handle 2: netem limit 1000000 {words}");
+        let normal = netem("delay 5000.000us 2000.000us distribution normal");
+        assert_eq!(jitter("mean = \"5ms\", spread = \"2ms\", reorder = true"), normal);
+        assert_eq!(jitter("mean = \"5ms\", spread = \"2ms\""), format!("{normal} rate 100gbit"));
+        let around_nothing = netem("delay 1.000us 2000.000us distribution normal");
+        assert_eq!(
+            jitter("spread = \"2ms\", reorder = true"),
+            around_nothing,
+            "tc has no table without a mean"
+        );
+        let constant = netem("delay 5000.000us 0.000us");
+        assert_eq!(
+            jitter("mean = \"5ms\", spread = \"0ms\", reorder = true"),
+            constant,
+            "nor without a spread"
+        );
     }
 
     #[test]
@@ -366,6 +405,10 @@ mod tests {
             ("{ duplicate = \"1%\" }", "links.wire.chain.0.duplicate"),
             ("{ delay = \"1ms\" }, { corrupt = \"1%\" }", "links.wire.chain.1.corrupt"),
             ("{ cut = { at = \"1s\" } }", "links.wire.chain.0.cut"),
+            (
+                "{ jitter = { distribution = \"normal\", spread = \"1ms\", correlation = 0.5 } }",
+                "links.wire.chain.0.jitter.correlation",
+            ),
             (
                 "{ server = { rate_table = [{ at = \"0s\", rate = \"1Mbit\" }] } }",
                 "links.wire.chain.0.server.rate_table",

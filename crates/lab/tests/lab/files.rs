@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::{Row, RowAccessor};
 use taut_core::Seed;
-use taut_lab::job::{many, single};
-use taut_lab::run::{Extras, Output};
+use taut_lab::job::{compare, many, single};
+use taut_lab::run::{Extras, Output, RunError, run};
+use taut_lab::scenario::Variant;
 
 use crate::world::{medium, short};
 
@@ -44,6 +45,26 @@ fn samples_read_back_as_they_were_delivered() {
         sequences.dedup();
         assert_eq!(sequences.len(), of.len(), "{stream}: a sample is delivered once");
     }
+}
+
+#[test]
+fn a_variant_that_is_refused_leaves_the_others_what_they_found() {
+    let folder = folder("refused");
+    let scenario = short(r#"{ delay = "8ms" }"#, "", "haptic = {}");
+    let variants = ["first", "refused", "last"].map(|name| {
+        let (set, reported) = Default::default();
+        (Variant { name: name.to_owned(), set, reported }, scenario.clone())
+    });
+    let mut real = |variant: &Variant, scenario: &_, seed, progress: &mut dyn FnMut(f64)| match &*variant.name
+    {
+        "refused" => Ok::<_, RunError>(None),
+        _ => run(scenario, seed, progress).map(Some),
+    };
+    let (result, written) =
+        compare(&scenario, &variants, &[1, 2], false, Some(&folder), &mut real, &|_| ()).unwrap();
+    let ran: Vec<_> = result.runs.iter().map(|run| (&*run.variant, run.seed)).collect();
+    assert_eq!(ran, [("first", 1), ("first", 2), ("last", 1), ("last", 2)]);
+    assert!(written.files.contains(&folder.join("comparison.json")));
 }
 
 #[test]

@@ -32,7 +32,7 @@ pub struct GateConfig {
     /// The UDP port to which video goes.
     #[serde(default = "video_port")]
     pub port: u16,
-    /// Only this RTP payload type, 0 to 127.
+    /// Only this RTP payload type, 0 to 127 but for 64 to 95, which are RTCP's.
     pub payload_type: Option<u8>,
     /// How key frames are told.
     #[serde(default)]
@@ -51,7 +51,7 @@ pub struct GateConfig {
     /// How often the queue is read and the limit changed.
     #[serde(default = "ms::<100>")]
     pub update_interval: Duration,
-    /// How often the count of bytes begins anew.
+    /// The source's policies: how often the count of bytes begins anew.
     #[serde(default = "ms::<100>")]
     pub reset_interval: Duration,
     /// Policy `deadline`: how long a frame may wait before its first packet is sent, at most.

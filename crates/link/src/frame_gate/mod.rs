@@ -121,11 +121,6 @@ impl FrameGate {
         &self.controller
     }
 
-    /// What is video.
-    pub(crate) fn filters(&self) -> &[Filter] {
-        &self.filters
-    }
-
     /// When the control loop wants to read the queue.
     #[inline]
     pub(crate) fn due(&self) -> Time {
@@ -181,7 +176,7 @@ impl IdleStreams {
     }
 }
 
-/// What a bottleneck tells the gate before it.
+/// What a bottleneck tells a gate before it.
 #[derive(Clone, Debug)]
 pub(crate) struct Watch {
     filters: Vec<Filter>,
@@ -189,8 +184,13 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    pub(crate) fn new(filters: &[Filter]) -> Self {
-        Self { filters: filters.to_vec(), reading: QueueReading::default() }
+    pub(crate) fn of(gate: &FrameGate) -> Self {
+        Self { filters: gate.filters.clone(), reading: QueueReading::default() }
+    }
+
+    /// Another gate of the same filters has the same reading.
+    pub(crate) fn is_of(&self, gate: &FrameGate) -> bool {
+        self.filters == gate.filters
     }
 
     pub(crate) const fn reading(&self) -> QueueReading {

@@ -322,6 +322,19 @@ fn the_gate_makes_frame_loss_equal_to_packet_loss() {
 }
 
 #[test]
+fn a_gate_behind_a_gate_leaves_it_its_reading_of_the_queue() {
+    let arrivals = session(10);
+    let after = |ports: &[u16]| {
+        let gate = |port| FrameGate::new(vec![Filter::port(port)], GateConfig::new(Policy::Aimd3)).into();
+        let queue = DropTail::default().limit_bytes(Bytes::new(50_000));
+        let server = Bottleneck::new(Bitrate::from_bps(1_200_000), queue).into();
+        let mut link = Chain::new(ports.iter().copied().map(gate).chain([server]).collect());
+        outcome(&arrivals, &run(&mut link, arrivals.clone(), Calls::Exact), Time::ZERO).frames
+    };
+    assert_eq!(after(&[5004, 5006]), after(&[5004]));
+}
+
+#[test]
 fn by_deadline_no_frame_is_late() {
     let arrivals = session(20);
     for rate in [1_200_000, 1_600_000, 2_500_000] {

@@ -113,7 +113,7 @@ fn normal_jitter_has_its_moments() {
 #[test]
 fn pareto_jitter_has_netems_bounds_and_mean() {
     // From 100 - 2/3·10 to the cap at 100 + 4·10; the mean -0.033 as in `Distribution::Pareto`.
-    let delays = delays(config().distribution(Distribution::PARETO));
+    let delays = delays(config().distribution(Distribution::Pareto));
     assert_near(mean(&delays), 99.67, 0.15, "mean");
     let (low, high) = delays.iter().fold((f64::MAX, 0f64), |(low, high), d| (low.min(*d), high.max(*d)));
     assert_near(low, 100.0 - 20.0 / 3.0, 0.01, "least");
@@ -123,15 +123,20 @@ fn pareto_jitter_has_netems_bounds_and_mean() {
 }
 
 #[test]
-fn correlation_is_that_of_the_neighbour_and_narrows_as_in_netem() {
-    for rho in [0.25, 0.5, 0.9] {
-        let delays = delays(config().correlation(rho));
-        let variance = autocovariance(&delays, 0);
-        assert_near(autocovariance(&delays, 1) / variance, rho, 0.02, "lag 1");
-        assert_near(autocovariance(&delays, 2) / variance, rho * rho, 0.03, "lag 2");
-        let narrowed = 10.0 / 3f64.sqrt() * ((1.0 - rho) / (1.0 + rho)).sqrt();
-        assert_near(variance.sqrt(), narrowed, 0.06, "deviation");
+fn correlation_is_that_of_the_neighbour_and_leaves_the_distribution_as_it_is() {
+    let uniform = (Distribution::Uniform, 10.0 / 3f64.sqrt());
+    for (distribution, deviation) in [uniform, (Distribution::Normal, 10.0)] {
+        for rho in [0.25, 0.5, 0.9] {
+            let delays = delays(config().distribution(distribution).correlation(rho));
+            let variance = autocovariance(&delays, 0);
+            assert_near(autocovariance(&delays, 1) / variance, rho, 0.03, "lag 1");
+            assert_near(autocovariance(&delays, 2) / variance, rho * rho, 0.03, "lag 2");
+            assert_near(variance.sqrt(), deviation, 0.03 * deviation, "deviation");
+            assert_near(mean(&delays), 100.0, 0.5, "mean");
+        }
     }
+    let pareto = |rho| mean(&delays(config().distribution(Distribution::Pareto).correlation(rho)));
+    assert_near(pareto(0.5), pareto(0.0), 0.2, "mean");
 }
 
 #[test]

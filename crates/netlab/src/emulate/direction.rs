@@ -30,6 +30,10 @@ impl<L: Link> Direction<L> {
         DirectionStats { queue: self.link.counters(), ..self.stats.clone() }
     }
 
+    pub(super) fn count_held(&mut self) {
+        self.stats.held = self.link.held().packets;
+    }
+
     pub(super) fn new(link: L, limit: u64) -> Self {
         let buffer = vec![0; usize::from(u16::MAX)].into();
         Self { link, stats: DirectionStats::new(), next_id: 0, limit, inside: 0, buffer, tap: None }
@@ -80,6 +84,7 @@ impl<L: Link> Direction<L> {
             return;
         };
         if self.inside.max(0) as u64 + len as u64 > self.limit {
+            self.stats.kept_out += 1;
             return self.stats.drop(DropCause::QueueFullBytes);
         }
         self.next_id += 1;

@@ -17,15 +17,15 @@
 //! use std::net::UdpSocket;
 //! use taut_core::Duration;
 //! use taut_netlab::Namespace;
-//! use taut_netlab::emulate::{Emulator, Tun, TunConfig};
+//! use taut_netlab::emulate::{Emulator, Tun};
 //! use taut_link::{Chain, Delay};
 //!
 //! # let (operator, robot) = match (Namespace::new(), Namespace::new()) {
 //! #     (Ok(operator), Ok(robot)) => (operator, robot),
 //! #     _ => return Ok(()), // Not root.
 //! # };
-//! let a = Tun::new(&operator, &TunConfig::new("to-robot", "10.9.0.1".parse()?, 24))?;
-//! let b = Tun::new(&robot, &TunConfig::new("to-operator", "10.9.0.2".parse()?, 24))?;
+//! let a = Tun::new(&operator, "to-robot", "10.9.0.1".parse()?, 24)?;
+//! let b = Tun::new(&robot, "to-operator", "10.9.0.2".parse()?, 24)?;
 //! let link = || Chain::from(Delay::new(Duration::from_millis(10)));
 //! let emulator = Emulator::new(link(), link()).spawn(a, b)?;
 //!
@@ -66,7 +66,7 @@ pub use self::relay::{Clients, Server, relay};
 pub use self::stats::{DirectionStats, EmulatorStats};
 pub use self::switched::{Switch, Switched};
 pub use self::tap::Tap;
-pub use self::tun::{Tun, TunConfig};
+pub use self::tun::Tun;
 
 use self::direction::Direction;
 use crate::NamespaceError;
@@ -270,6 +270,8 @@ impl<U: Link, D: Link, A: Port, B: Port> Worker<U, D, A, B> {
                     ask = now + ASK;
                 }
                 if stops {
+                    self.emulator.up.count_held();
+                    self.emulator.down.count_held();
                     return Ok(self.snapshot(now - started, sleeps));
                 }
                 self.publish(now - started, sleeps);

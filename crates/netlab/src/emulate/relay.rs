@@ -12,7 +12,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::net::sockopt::set_socket_recv_buffer_size;
 use taut_core::{Duration, Time};
-use taut_io::Clock;
+use taut_io::{Clock, kernel_drops};
 
 use super::datagram::{Carried, packed, receive, send, tell_class, unpacked};
 use super::port::Port;
@@ -21,6 +21,8 @@ use super::port::Port;
 const MOST_CLIENTS: usize = 64;
 /// A client that nothing came from for so long makes way for another.
 const IDLE: Duration = Duration::from_secs(60);
+/// How long a packet is said to be where a datagram is too long for one: none is so short.
+const MALFORMED: usize = 1;
 /// Bytes that wait in the kernel to be read.
 const RECEIVE_BUFFER: usize = 4 << 20;
 
@@ -34,8 +36,7 @@ pub fn relay(listen: SocketAddr, server: SocketAddr) -> io::Result<(Clients, Ser
         return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
     }
     let socket = bound(listen)?;
-    let clients =
-        Clients { listen: socket.local_addr()?, server, socket, scopes: BTreeMap::new(), errors: 0 };
+    let clients = Clients { listen: socket.local_addr()?, server, socket, scopes: BTreeMap::new() };
     let ready = epoll::create(CreateFlags::CLOEXEC)?;
     Ok((clients, Server { address: server, ready, flows: Flows::default(), errors: 0 }))
 }
@@ -57,7 +58,6 @@ pub struct Clients {
     socket: UdpSocket,
     /// By which interface link-local clients are reached (RFC 4007): an IP packet does not say it.
     scopes: BTreeMap<Ipv6Addr, u32>,
-    errors: u64,
 }
 
 impl Clients {
@@ -94,11 +94,11 @@ impl AsFd for Clients {
 impl Port for Clients {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let mut datagram = [0; 65_535];
-        let came = received(receive(&self.socket, &mut datagram), &mut self.errors);
-        Ok(came.map_or(0, |(length, from, class)| {
-            self.note_scope(from);
-            packed(Carried { from, to: self.server, class, payload: &datagram[..length] }, buffer)
-        }))
+        // To a socket that is not connected the network tells nothing of what it sent.
+        let Ok((length, from, class)) = receive(&self.socket, &mut datagram) else { return Ok(0) };
+        self.note_scope(from);
+        let carried = Carried { from, to: self.server, class, payload: &datagram[..length] };
+        Ok(packed(carried, buffer).max(MALFORMED))
     }
 
     fn write(&mut self, packet: &[u8]) -> io::Result<()> {
@@ -108,10 +108,6 @@ impl Port for Clients {
 
     fn overruns(&self) -> u64 {
         drops(&self.socket)
-    }
-
-    fn errors(&self) -> u64 {
-        self.errors
     }
 }
 
@@ -210,7 +206,8 @@ impl Port for Server {
             let came = received(receive(&flow.socket, &mut datagram), &mut self.errors);
             if let Some((length, _, class)) = came {
                 let (from, to) = (self.address, flow.client);
-                return Ok(packed(Carried { from, to, class, payload: &datagram[..length] }, buffer));
+                let carried = Carried { from, to, class, payload: &datagram[..length] };
+                return Ok(packed(carried, buffer).max(MALFORMED));
             }
         }
         Ok(0)
@@ -245,16 +242,8 @@ fn received<T>(result: io::Result<T>, errors: &mut u64) -> Option<T> {
         .ok()
 }
 
-/// What the kernel dropped for this socket had no room: the last column of its line in /proc/net/udp (proc(5)).
 fn drops(socket: &UdpSocket) -> u64 {
-    let Ok(address) = socket.local_addr() else { return 0 };
-    let table = if address.is_ipv4() { "/proc/thread-self/net/udp" } else { "/proc/thread-self/net/udp6" };
-    let port = format!(":{:04X}", address.port());
-    let lines = std::fs::read_to_string(table).unwrap_or_default();
-    let ours = lines
-        .lines()
-        .filter(|line| line.split_whitespace().nth(1).is_some_and(|local| local.ends_with(&port)));
-    ours.filter_map(|line| line.split_whitespace().last()?.parse::<u64>().ok()).sum()
+    kernel_drops(socket).map_or(0, u64::from)
 }
 
 #[cfg(test)]
@@ -312,6 +301,28 @@ mod tests {
             assert!(&said[..length] == says && relay == clients.address());
         }
         assert_eq!((clients.overruns(), server.overruns()), (0, 0));
+    }
+
+    #[test]
+    fn what_another_socket_of_the_same_port_has_no_room_for_is_not_the_relays_loss() {
+        let robot = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let (clients, _) = relay("127.0.0.1:0".parse().unwrap(), robot.local_addr().unwrap()).unwrap();
+        let other = UdpSocket::bind(("127.0.0.2", clients.address().port())).unwrap();
+        set_socket_recv_buffer_size(&other, 4_096).unwrap();
+        let to = other.local_addr().unwrap();
+        (0..100).for_each(|_| _ = robot.send_to(&[0; 1_000], to).unwrap());
+        assert!(drops(&other) > 50);
+        assert_eq!(clients.overruns(), 0);
+    }
+
+    #[test]
+    fn a_datagram_that_is_too_long_for_a_packet_is_malformed() {
+        let Ok(robot) = UdpSocket::bind("[::1]:0") else { return println!("skipped: no IPv6") };
+        let (mut clients, _) = relay("[::1]:0".parse().unwrap(), robot.local_addr().unwrap()).unwrap();
+        robot.send_to(&[0; 65_500], clients.address()).unwrap();
+        let mut buffer = vec![0; 65_535];
+        let length = next(&mut clients, &mut buffer);
+        assert!(super::super::packet::meta(&buffer[..length], 0, Time::ZERO).is_none());
     }
 
     /// The length of the next packet, which the kernel may still be delivering.

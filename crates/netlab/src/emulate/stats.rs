@@ -20,7 +20,7 @@ pub struct EmulatorStats {
     pub cpu: Duration,
 }
 
-/// One direction. `entered + duplicated = left + refused + dropped by the link + what is inside`.
+/// One direction. `entered + duplicated = left + refused + dropped - kept_out + what is inside`.
 #[derive(Clone, Debug)]
 pub struct DirectionStats {
     /// Packets that the link was given.
@@ -32,8 +32,12 @@ pub struct DirectionStats {
     /// Their bytes.
     pub left_bytes: u64,
     /// Of the packets that entered, how many the link dropped, by cause. [`DropCause::QueueFullBytes`] also counts those
-    /// that [`Emulator::limit`](super::Emulator::limit) kept out; these did not enter.
+    /// that were [kept out](Self::kept_out).
     pub dropped: BTreeMap<DropCause, u64>,
+    /// Packets for which [`Emulator::limit`](super::Emulator::limit) left no room. They did not enter.
+    pub kept_out: u64,
+    /// Packets that were inside the link when it was stopped; 0 until then.
+    pub held: u64,
     /// Copies that the link made.
     pub duplicated: u64,
     /// Packets in which the link flipped a bit.
@@ -66,6 +70,8 @@ impl DirectionStats {
             left: 0,
             left_bytes: 0,
             dropped: BTreeMap::new(),
+            kept_out: 0,
+            held: 0,
             duplicated: 0,
             corrupted: 0,
             marked: 0,

@@ -15,7 +15,7 @@ use crate::Namespace;
 /// `Documentation/networking/tuntap.rst`). What the namespace sends is read here, what is written here the namespace
 /// receives. It goes with this value.
 ///
-/// The device has no offloads: packets are whole, at most as long as its MTU, with all their checksums.
+/// The device has no offloads: packets are whole, at most 1500 B long, with all their checksums.
 #[derive(Debug)]
 pub struct Tun {
     file: File,
@@ -25,51 +25,25 @@ pub struct Tun {
     counters: File,
 }
 
-/// What a [`Tun`] is made as.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TunConfig {
-    name: String,
-    address: IpAddr,
-    prefix: u8,
-    mtu: u16,
-    queue: u32,
-    default_route: bool,
-}
-
-impl TunConfig {
-    /// A device `name`, 1 to 15 characters, with this address and prefix length: 0 to 32 bits for IPv4, 0 to 128 for IPv6.
-    pub fn new(name: &str, address: IpAddr, prefix: u8) -> Self {
-        Self { name: name.to_owned(), address, prefix, mtu: 1_500, queue: 10_000, default_route: false }
-    }
-
-    /// Longest packet in bytes, headers included. Default 1500; 68 to 65 535.
-    pub fn mtu(mut self, bytes: u16) -> Self {
-        self.mtu = bytes;
-        self
-    }
-
-    /// Packets that wait in the kernel for the emulator. Default 10 000; what comes beyond that is dropped and counted as
-    /// [`DirectionStats::overrun`](super::DirectionStats::overrun).
-    pub fn queue(mut self, packets: u32) -> Self {
-        self.queue = packets;
-        self
-    }
-
-    /// Everything that the namespace has no other route for goes here. Default off.
-    pub fn default_route(mut self, on: bool) -> Self {
-        self.default_route = on;
-        self
-    }
-}
+/// Bytes of the longest packet, headers included.
+const MTU: u16 = 1_500;
+/// Packets that wait in the kernel for the emulator. What comes beyond that is dropped and counted as
+/// [`DirectionStats::overrun`](super::DirectionStats::overrun).
+const QUEUE: u32 = 10_000;
 
 impl Tun {
-    /// Makes the device and takes it up.
+    /// Makes the device `name`, 1 to 15 characters, with this address and prefix length, 0 to 32 bits for IPv4, 0 to 128 for IPv6, and takes
+    /// it up.
     ///
     /// # Errors
     /// [`EmulatorError::NotPermitted`] without root, [`EmulatorError::NoTun`] where the kernel has no such devices; when
     /// the name is taken or the address is not one.
-    pub fn new(namespace: &Namespace, config: &TunConfig) -> Result<Self, EmulatorError> {
-        let TunConfig { name, address, prefix, mtu, queue, default_route } = config;
+    pub fn new(
+        namespace: &Namespace,
+        name: &str,
+        address: IpAddr,
+        prefix: u8,
+    ) -> Result<Self, EmulatorError> {
         let file = namespace.run(|| open(name))?.map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => EmulatorError::NoTun,
             io::ErrorKind::PermissionDenied => EmulatorError::NotPermitted,
@@ -82,14 +56,11 @@ impl Tun {
             let _ = namespace.run(|| std::fs::write(path, "1"))?;
         }
         namespace.ip(&format!("addr add {address}/{prefix} dev {name}"))?;
-        namespace.ip(&format!("link set {name} mtu {mtu} txqueuelen {queue} up"))?;
-        if *default_route {
-            namespace.ip(&format!("route add default dev {name}"))?;
-        }
+        namespace.ip(&format!("link set {name} mtu {MTU} txqueuelen {QUEUE} up"))?;
         let counters = namespace.run(|| File::open("/proc/thread-self/net/dev"))?;
         let counters = counters
             .map_err(|error| EmulatorError::Refused { what: "opening a device's counters", error })?;
-        Ok(Self { file, name: name.clone(), address: *address, counters })
+        Ok(Self { file, name: name.to_owned(), address, counters })
     }
 
     /// Its name in its namespace.

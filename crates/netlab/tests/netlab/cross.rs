@@ -116,6 +116,7 @@ traffic = { cbr = { rate = "100kbit", packet = "28B" } }
     let (one, other) = (flow(&real, "steady"), flow(&twin, "steady"));
     assert!(one.sent > 300 && one.sent <= other.sent + 30, "{one:?} {other:?}");
     assert!(real.conservation.holds && real.conservation.violations.is_empty());
+    assert!(real.flows[0].counters.contains_key("emulator_late_p99_us"), "{:?}", real.flows[0]);
 }
 
 #[test]

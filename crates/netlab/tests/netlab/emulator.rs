@@ -12,7 +12,7 @@ use taut_core::{
 use taut_io::{Alarm, Driver, DriverConfig, Machine, UdpPort, UdpPortConfig};
 use taut_link::{Bottleneck, Chain, Corrupt, Delay, DropTail, Duplicate, Loss};
 use taut_netlab::Namespace;
-use taut_netlab::emulate::{DirectionStats, Emulator, EmulatorStats, Port, RunningEmulator, Tun, TunConfig};
+use taut_netlab::emulate::{DirectionStats, Emulator, EmulatorStats, Port, RunningEmulator, Tun};
 
 /// Two namespaces with a link between them; 10.95.0.1 and 10.95.0.2.
 struct Network {
@@ -24,9 +24,7 @@ struct Network {
 impl Network {
     fn new(up: impl Link + Send + 'static, down: impl Link + Send + 'static) -> Option<Self> {
         let [a, b] = namespaces()?;
-        let tun = |namespace, last: u8| {
-            Tun::new(namespace, &TunConfig::new("t0", [10, 95, 0, last].into(), 24)).unwrap()
-        };
+        let tun = |namespace, last: u8| Tun::new(namespace, "t0", [10, 95, 0, last].into(), 24).unwrap();
         let (tun_a, tun_b) = (tun(&a, 1), tun(&b, 2));
         let emulator = Emulator::new(up, down).spawn(tun_a, tun_b).unwrap();
         Some(Self { a, b, emulator })
@@ -352,9 +350,7 @@ fn flipped_bits_are_found_by_the_receiving_kernel() {
 #[test]
 fn what_is_inside_is_bounded_in_bytes() {
     let Some([a, b]) = namespaces() else { return };
-    let tun = |namespace, last: u8| {
-        Tun::new(namespace, &TunConfig::new("t0", [10, 95, 0, last].into(), 24)).unwrap()
-    };
+    let tun = |namespace, last: u8| Tun::new(namespace, "t0", [10, 95, 0, last].into(), 24).unwrap();
     let (tun_a, tun_b) = (tun(&a, 1), tun(&b, 2));
     let emulator = Emulator::new(delay(100), none()).limit(Bytes::new(10_280)).spawn(tun_a, tun_b).unwrap();
     let client = a.run(|| UdpSocket::bind("10.95.0.1:7")).unwrap().unwrap();
@@ -365,4 +361,5 @@ fn what_is_inside_is_bounded_in_bytes() {
     assert_eq!(live.up.entered, 10);
     let stats = emulator.stop().unwrap();
     assert_eq!((stats.up.left, stats.up.dropped[&DropCause::QueueFullBytes]), (10, 5));
+    assert_eq!((stats.up.kept_out, stats.up.held), (5, 0));
 }

@@ -161,7 +161,7 @@ pub struct JitterSpec {
     pub mean: Duration,
     /// uniform: half the width; normal: standard deviation; pareto: scale.
     pub spread: Duration,
-    /// Correlation of successive values, 0 to 1.
+    /// Correlation of the successive normal numbers that x is made from, 0 to 1; the distribution of x is the same whatever it is.
     #[serde(default)]
     pub correlation: f64,
     /// May packets overtake each other?

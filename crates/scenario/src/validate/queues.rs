@@ -107,6 +107,9 @@ fn check_prio(key: &str, spec: &PrioSpec, depth: usize) -> Checked {
     for (i, class) in spec.classes.iter().enumerate() {
         within(format!("{key}.classes.{i}.dscp"), class.dscp, 0, 63)?;
         within(format!("{key}.classes.{i}.band"), class.band, 0, last)?;
+        if spec.classes[..i].iter().any(|before| before.dscp == class.dscp) {
+            return fault(format!("{key}.classes.{i}.dscp"), format!("{} has a band before", class.dscp));
+        }
     }
     Ok(())
 }

@@ -201,8 +201,10 @@ fn link(seed: u64, name: &str, rng: &mut Rng) -> Chain {
     elements.push(match rng.below(3) {
         0 => Loss::bernoulli(rate, stream("loss")).into(),
         1 => {
-            let bursts = GilbertElliott::with_bursts(rate, 2.0 + rng.fraction() * 20.0).expect("such bursts");
-            Loss::gilbert_elliott(bursts, stream("loss")).into()
+            let (rate, r) = (rate.as_fraction(), 1.0 / (2.0 + rng.fraction() * 20.0));
+            let [p, r] =
+                [r * rate / (1.0 - rate), r].map(|one| Probability::from_fraction(one).expect("a fraction"));
+            Loss::gilbert_elliott(GilbertElliott::simple(p, r), stream("loss")).into()
         }
         _ => Loss::bernoulli(Probability::NEVER, stream("loss")).into(),
     });

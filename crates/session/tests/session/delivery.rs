@@ -145,7 +145,7 @@ fn below_85_percent_delivery_the_rate_steps_down_and_comes_back() {
 #[test]
 fn the_clocks_are_known_within_the_stated_uncertainty() {
     let jitter = |name: &str, spread: Duration| {
-        let config = JitterConfig::new(spread).mean(spread * 3).distribution(Distribution::PARETO);
+        let config = JitterConfig::new(spread).mean(spread * 3).distribution(Distribution::Pareto);
         Jitter::new(config, Seed::new(3).stream(name)).unwrap()
     };
     let links = [

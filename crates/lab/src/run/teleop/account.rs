@@ -35,6 +35,8 @@ pub struct Way {
     pub dropped: BTreeMap<String, u64>,
     /// Copies made inside.
     pub duplicated: u64,
+    /// Packets that were inside at the end, where somebody looked.
+    pub held: Option<u64>,
     /// Bytes that entered and that left after the warm-up and before the scenario's end, where that is known: rates are of these.
     pub counted: Option<[u64; 2]>,
     /// What else is known of it, by name: `"late_p99_us"`. It goes to the counters of the flow.
@@ -84,6 +86,7 @@ impl Way {
             left_bytes: self.left_bytes.saturating_sub(part.left_bytes),
             dropped: dropped.collect(),
             duplicated: self.duplicated.saturating_sub(part.duplicated),
+            held: None,
             counted: self.counted,
             counters: self.counters.clone(),
         }
@@ -93,7 +96,7 @@ impl Way {
         books.sent += self.entered;
         books.duplicated += self.duplicated;
         books.delivered += self.left;
-        books.held += self.held();
+        books.held += self.not_out();
         for (cause, count) in &self.dropped {
             *books.dropped.entry(cause.clone()).or_default() += count;
         }
@@ -103,8 +106,20 @@ impl Way {
         self.dropped.values().sum()
     }
 
-    fn held(&self) -> u64 {
+    fn not_out(&self) -> u64 {
         (self.entered + self.duplicated).saturating_sub(self.left + self.dropped_in_all())
+    }
+
+    /// What does not add up of what it carried, in words. Without [`held`](Self::held) that is more out of it than went in.
+    pub fn violation(&self) -> Option<String> {
+        let Self { entered, duplicated, left, .. } = self;
+        let (dropped, held) = (self.dropped_in_all(), self.held.unwrap_or_else(|| self.not_out()));
+        (entered + duplicated != left + dropped + held).then(|| {
+            format!(
+                "{entered} packets entered the network and {duplicated} copies were made, {left} left, {dropped} were dropped \
+                 and {held} are inside"
+            )
+        })
     }
 }
 
@@ -285,6 +300,15 @@ messages = 3
         };
         let [there, _] = Way::of_all(&[path(70, 3), path(90, 2)]);
         assert_eq!((there.counters["emulator_late_max_us"], there.counters["emulator_overrun"]), (90, 5));
+    }
+
+    #[test]
+    fn packets_that_left_a_network_had_entered_it_and_those_inside_are_seen_there() {
+        let way = |left, held| Way { entered: 4, duplicated: 1, left, held, ..Way::default() }.violation();
+        assert_eq!((way(5, None), way(3, None), way(3, Some(2))), (None, None, None));
+        for way in [way(6, None), way(3, Some(1)), way(3, Some(3))] {
+            assert!(way.expect("they do not add up").contains("4 packets entered"));
+        }
     }
 
     #[test]
