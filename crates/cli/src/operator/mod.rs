@@ -14,7 +14,7 @@ use std::sync::mpsc::SyncSender;
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 use taut_agent::{OperatorCommand, OperatorNote, OperatorSettings, Progress, ResumePolicy, Trouble};
-use taut_core::{Duration, Time};
+use taut_core::{Bytes, Duration, Time};
 use taut_io::device::{Buttons, Pressed};
 use taut_io::lines::{of_flood, of_path};
 use taut_io::session::{
@@ -353,6 +353,11 @@ impl Arguments {
             ("rate_hz", json!(self.rate)),
             ("deadline_ms", json!(self.deadline.as_millis_f64())),
             ("reliable", json!(self.reliable)),
+            ("turns", json!(self.law.turns())),
+            ("settings", json!(self.paths.simulated(self.transport))),
+            ("codec", json!(self.codec.codec)),
+            ("sample_length", json!(Bytes::new(self.codec.sample_length as u64))),
+            ("congestion_control", json!(self.congestion)),
         ]
     }
 
