@@ -190,6 +190,13 @@ pub(crate) struct Coding {
     pub(crate) sample_length: usize,
 }
 
+impl Coding {
+    /// Of a sample, where they are samples.
+    pub(crate) fn length(self) -> Option<Bytes> {
+        (self.codec == Codec::Omni71).then(|| Bytes::new(self.sample_length as u64))
+    }
+}
+
 /// Argument `--congestion`.
 pub(crate) fn parse_congestion(text: &str) -> Result<Congestion, String> {
     const FORMS: &str = "there are own_queue, scream:10ms with any queue of 1ms to 1s, and gcc";
@@ -365,7 +372,7 @@ impl Arguments {
             ("turns", json!(self.law.turns())),
             ("settings", json!(self.paths.simulated(self.transport))),
             ("codec", json!(self.codec.codec)),
-            ("sample_length", json!(Bytes::new(self.codec.sample_length as u64))),
+            ("sample_length", json!(self.codec.length())),
             ("congestion_control", json!(self.congestion)),
             ("watchdog_ms", json!(ms(self.watchdog))),
             ("max_age_ms", json!(ms(self.max_age.unwrap_or(self.watchdog)))),

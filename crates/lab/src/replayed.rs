@@ -133,7 +133,7 @@ fn scenario(
         set("order", "fifo".into());
     }
     for key in ["codec", "sample_length", "congestion_control"] {
-        if let Some(said) = begun.get(key) {
+        if let Some(said) = begun.get(key).filter(|said| !said.is_null()) {
             set(key, toml::Value::try_from(said).map_err(|error| wrong(error.to_string()))?);
         }
     }

@@ -14,7 +14,7 @@ use std::sync::mpsc::SyncSender;
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 use taut_agent::{OperatorCommand, OperatorNote, OperatorSettings, Progress, ResumePolicy, Trouble};
-use taut_core::{Bytes, Duration, Time};
+use taut_core::{Duration, Time};
 use taut_io::device::{Buttons, Pressed};
 use taut_io::lines::{of_flood, of_path};
 use taut_io::session::{
@@ -356,7 +356,7 @@ impl Arguments {
             ("turns", json!(self.law.turns())),
             ("settings", json!(self.paths.simulated(self.transport))),
             ("codec", json!(self.codec.codec)),
-            ("sample_length", json!(Bytes::new(self.codec.sample_length as u64))),
+            ("sample_length", json!(self.codec.length())),
             ("congestion_control", json!(self.congestion)),
         ]
     }

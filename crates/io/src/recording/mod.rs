@@ -309,7 +309,7 @@ mod tests {
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
             (state >> 24) as u8
         };
-        for number in 0..200 {
+        for number in 0..120 {
             let payload = (0..4_000).map(|_| noise()).collect();
             queue.put(Time::ZERO, Time::ZERO, number, Content::Channel(ChannelId(0), payload));
         }
@@ -320,7 +320,7 @@ mod tests {
         let writer =
             Writer { pieces, view, channels: vec![channel], epoch_ns: 0, clock, shared: shared.clone() };
         writer.run(&waiting, &ready, |error| panic!("{error}"));
-        assert_eq!(shared.written.load(Ordering::Relaxed), 203);
+        assert_eq!(shared.written.load(Ordering::Relaxed), 123);
         let texts = |path: PathBuf| {
             let bytes = std::fs::read(path).unwrap();
             let messages = mcap::MessageStream::new(&bytes).unwrap().map(Result::unwrap);
@@ -330,7 +330,7 @@ mod tests {
         let all: Vec<String> =
             std::fs::read_dir(&folder).unwrap().map(|entry| texts(entry.unwrap().path())).collect();
         std::fs::remove_dir_all(&folder).unwrap();
-        assert!(all.len() > 2, "{all:?}");
+        assert!(all.len() > 1, "{all:?}");
         assert!(all.iter().all(|text| text.contains("recording") && text.contains("connected")), "{all:?}");
         assert_eq!(all.iter().filter(|text| text.contains("path_there")).count(), 1, "{all:?}");
     }
