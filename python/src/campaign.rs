@@ -68,7 +68,7 @@ impl PyCampaign {
                 )));
             }
         }
-        let chosen = |_, variant: &Variant| {
+        let chosen = |_: usize, variant: &Variant| {
             asked.variants.as_ref().is_none_or(|names| names.contains(&variant.name))
         };
         let variants = scenario.expand_with(&settings, chosen).map_err(|why| wrong(&why))?;

@@ -148,9 +148,13 @@ fn scenario(
             set(key, milliseconds(found).into());
         }
     }
-    let declared: Vec<ChannelSpec> = serde_json::from_value(begun["channels"].clone()).unwrap_or_default();
-    let channels: Vec<TeleopChannel> =
-        declared.into_iter().filter_map(|spec| channel(recording, spec, length, left_out)).collect();
+    let declared = Option::<Vec<ChannelSpec>>::deserialize(&begun["channels"]);
+    let declared = declared.map_err(|error| wrong(format!("its channels: {error}")))?;
+    let channels: Vec<TeleopChannel> = declared
+        .into_iter()
+        .flatten()
+        .filter_map(|spec| channel(recording, spec, length, left_out))
+        .collect();
     if !channels.is_empty() {
         let channels = toml::Value::try_from(channels);
         set("channels", channels.map_err(|error| wrong(error.to_string()))?);
@@ -366,7 +370,10 @@ robot = "b"
             ..RecordedState::default()
         });
         let channels = json!([
-            { "name": "battery", "kind": "telemetry" },
+            {
+                "name": "battery", "kind": "telemetry", "direction": "to_operator", "schema": "battery", "encoding": "json",
+                "delivery": "newest", "deadline": "0ns", "priority": 5, "largest": "64000B",
+            },
             { "name": "arm", "kind": "motion", "schema": "taut/Joints" },
         ]);
         let begun =
