@@ -10,6 +10,7 @@ axis of a scenario and the rest of its axes make it: groups are compared within 
 import argparse
 import json
 import math
+import re
 import sys
 from pathlib import Path
 
@@ -107,8 +108,10 @@ def correlations(campaign, measures):
 def curves(folder, variant, stream="forward haptic"):
     """The CDF of each run of a variant, from its run's file."""
     found = []
-    index = variant["index"]
-    for file in sorted(folder.glob(f"runs/{index:02}-*/seed-*.json")):
+    words = filter(None, re.split(r"[^A-Za-z0-9.]+", variant["name"]))
+    runs = folder / "runs" / "-".join([f"{variant['index']:02}", *words]).lower()
+    # Runs of an earlier campaign may lie beside its own.
+    for file in filter(Path.exists, (runs / f"seed-{seed}.json" for seed in variant["seeds"])):
         run = json.loads(file.read_text())
         medium = next((m for m in run["media"] if m["stream"] == stream and m["delay_ms"]), None)
         if medium:
@@ -128,13 +131,14 @@ ASSUMPTIONS = (
 def omnibus_row(r):
     get = lambda test, key="p_holm": pages.number(r.get(test, {}).get(key))
     strongest = max((p for p in r.get("pairs", []) if p["hedges_g"] is not None), key=lambda p: abs(p["hedges_g"]), default=None)
+    absent = f"not measured in all seeds: {', '.join(r['absent'])}" if r["absent"] else None
     apart = sum(p["games_howell_p"] < 0.05 for p in r.get("pairs", []))
     return [
         r["measure"], get("welch", "f"), get("welch"), get("kruskal"), get("friedman"), pages.number(r.get("eta2")),
         pages.number(r.get("omega2")), pages.number(r.get("levene_p")), pages.number(r.get("shapiro_p")),
         f"{apart} of {len(r['pairs'])}" if "pairs" in r else "–",
         f"{strongest['a']} – {strongest['b']}: {pages.number(strongest['hedges_g'])}" if strongest else "–",
-        "; ".join(filter(None, (r.get("note"), r.get("friedman", {}).get("note")))),
+        "; ".join(filter(None, (r.get("note"), r.get("friedman", {}).get("note"), absent))),
     ]
 
 

@@ -12,6 +12,8 @@ import json
 import re
 import sys
 
+from markdown import table
+
 HEAD = ["", "in time %", "least", "bound %", "below it", "received %", "late", "mean", "p50", "p95", "p99", "p99.9", "max", "copies",
         "kB there", "kB back", "packets there", "packets back", "radio mJ"]
 
@@ -86,10 +88,7 @@ def main():
     for condition, rows in conditions.items():
         said, head, cells = compact([row(name, over_recordings(runs)) for name, runs in rows.items()])
         print(f"### {condition}\n" + (f"\nIn every row: {said}.\n" if said else ""))
-        print(f"| {' | '.join(head)} |\n|{' --- |' * len(head)}")
-        for line in cells:
-            print(f"| {' | '.join(line)} |")
-        print()
+        print(table(head, cells) + "\n")
 
 
 if __name__ == "__main__":

@@ -9,6 +9,8 @@ import json
 import pathlib
 import sys
 
+from markdown import table
+
 ABSENT = "–"
 RATES = ["0.5", "1", "1.5", "2", "2.25", "2.5", "2.75", "3"]
 POLICY_RATES = ["0.5", "1", "2", "2.5"]
@@ -34,11 +36,6 @@ def campaign(out, name):
 
 def cell(value, digits=1):
     return ABSENT if value is None else f"{value:.{digits}f}"
-
-
-def table(head, rows):
-    lines = ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
-    return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows]) + "\n"
 
 
 OF_VIDEO = [

@@ -11,6 +11,8 @@ import csv
 import pathlib
 import sys
 
+from markdown import table
+
 DEADLINE_MS = 15.0
 AROUND = 100
 COPIES = [1.0, 1.02, 1.05, 1.1, 1.2, 1.5, 1.8, 1.9, 2.0]
@@ -49,12 +51,13 @@ def better_path(file):
 def main():
     folder = pathlib.Path(sys.argv[1])
     heads = [*(f"{copies:.2f}" for copies in COPIES), "better path", "least"]
-    print("| copies | " + " | ".join(heads) + " |\n|" + " --- |" * (len(heads) + 1))
+    rows = []
     for condition in ("stable", "failure", "jitter", "congestion"):
         files = sorted(folder.glob(f"{condition}-*.csv"))
         better = [better_path(file) for file in files]
         shares = [*frontier(files), sum(better) / len(better), min(better)]
-        print(f"| {condition} | " + " | ".join(f"{share:.3f}" for share in shares) + " |")
+        rows.append([condition, *(f"{share:.3f}" for share in shares)])
+    print(table(["copies", *heads], rows))
 
 
 if __name__ == "__main__":

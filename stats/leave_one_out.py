@@ -9,12 +9,15 @@ is taken, among all that keep the goals there, and judged on the one that was le
 what is shipped, nothing was fitted to it.
 """
 
+import hashlib
 import json
 import os
 import pathlib
 import shutil
 import subprocess
 import sys
+
+from markdown import table
 
 HERE = pathlib.Path(__file__).resolve().parent.parent
 MTIP = "crates/transport/src/mtip"
@@ -70,6 +73,16 @@ def measure(folder, data):
     return found
 
 
+def digest(*paths):
+    """Of all files that are there or below, and of their names."""
+    found = hashlib.sha256()
+    for path in paths:
+        for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
+            if file.is_file():
+                found.update(str(file.relative_to(path.parent)).encode() + b"\0" + file.read_bytes())
+    return found.hexdigest()
+
+
 def all_of(data):
     """What each choice of constants makes of each recording."""
     kept = HERE / "target" / "leave-one-out"
@@ -77,7 +90,7 @@ def all_of(data):
     shutil.rmtree(copy, ignore_errors=True)
     shutil.copytree(HERE, copy, ignore=shutil.ignore_patterns("target", ".git", "out"), symlinks=True)
     choices = [(SHIPPED, None)] + [(f"{name} = {value}", (file, name, value)) for file, name, values in CONSTANTS for value in values]
-    results = {}
+    results, others = {}, digest(HERE / "crates", HERE / "Cargo.lock", data)
     for number, (choice, change) in enumerate(choices):
         saved = kept / f"{number}.json"
         print(f"{number + 1}/{len(choices)} {choice}", file=sys.stderr, flush=True)
@@ -85,7 +98,7 @@ def all_of(data):
         if change:
             file, name, value = change
             sources[file] = changed(sources[file], name, value)
-        made_of = json.dumps([sources, sorted(path.name for path in data.iterdir())])
+        made_of = json.dumps([sources, others])
         if saved.exists() and (before := json.loads(saved.read_text()))["of"] == made_of:
             results[choice] = before["runs"]
             continue
@@ -124,19 +137,20 @@ def cell(found):
 def main():
     data = pathlib.Path(sys.argv[1])
     results = all_of(data)
-    print("| left out | chosen on the others |", " | ".join(f"{condition}: shipped | chosen" for condition in CONDITIONS), "|")
-    print("| --- |", " | ".join(["---"] * 9), "|")
+    rows = []
     for left_out in "12345":
         best = min(results, key=lambda choice: badness(results[choice], left_out))
         cells = []
         for condition in CONDITIONS:
             cells += [cell(judged(results[choice], [f"{condition} {left_out}"])) for choice in (SHIPPED, best)]
-        print(f"| {left_out} | {best} |", " | ".join(cells), "|")
-    print()
-    print("| | least mean | least run | most copies |\n| --- | --- | --- | --- |")
+        rows.append([left_out, best, *cells])
+    heads = [head for condition in CONDITIONS for head in (f"{condition}: shipped", "chosen")]
+    print(table(["left out", "chosen on the others", *heads], rows) + "\n")
+    rows = []
     for condition in CONDITIONS:
         of = [judged(runs, [f"{condition} {i}" for i in "12345"]) for runs in results.values()]
-        print(f"| {condition} | {min(o[0] for o in of):.3f} | {min(o[1] for o in of):.3f} | {max(o[2] for o in of):.3f} |")
+        rows.append([condition, *(f"{most:.3f}" for most in (min(o[0] for o in of), min(o[1] for o in of), max(o[2] for o in of)))])
+    print(table(["", "least mean", "least run", "most copies"], rows))
     keep = sum(all(meets(runs, condition) for condition in CONDITIONS) for runs in results.values())
     print(f"\nOf {len(results)} choices of constants {keep} keep every goal on all recordings.")
     for choice, runs in results.items():

@@ -33,7 +33,7 @@ def cdfs(curves, title):
     for name, (grid, least, mean, largest) in curves.items():
         line, = axes.plot(grid, mean, label=name, linewidth=1)
         axes.fill_between(grid, least, largest, color=line.get_color(), alpha=0.2, linewidth=0)
-    axes.set(xscale="log", xlabel="one-way delay, ms", ylabel="share of states", title=title)
+    axes.set(xscale="log", xlabel="one-way delay, ms", ylabel="share of what arrived", title=title)
     axes.legend(fontsize=7, loc="lower right")
     return picture(figure)
 

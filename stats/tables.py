@@ -45,6 +45,9 @@ def tables(page):
             command = None
         elif re.match(r" {4}taut run ", line) and not lines[at - 1].startswith("    "):
             command = line.strip()
+            while command.endswith("\\"):
+                at += 1
+                command = command.removesuffix("\\") + lines[at].strip()
         elif line.lstrip().startswith("|") and command:
             first = at
             while at < len(lines) and lines[at].lstrip().startswith("|"):
@@ -66,7 +69,7 @@ class Broken(Unseen):
 
 def campaign(taut, command, keep):
     """The variants of a command's result."""
-    arguments, given = [], shlex.split(command.split(" > ")[0].rstrip("\\"))[2:]
+    arguments, given = [], shlex.split(command.split(" > ")[0])[2:]
     if "--real" in given or "--kernel" in given or "--seeds" not in given:
         raise Unseen("no campaign of simulations")
     skip = False

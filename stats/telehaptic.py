@@ -9,6 +9,8 @@ Means over the seeds, and in brackets the least and the largest of a seed where 
 import json
 import sys
 
+from markdown import table
+
 COLUMNS = [
     ("d_min", "backward haptic d_min, mean over TCP's cycles", 2),
     ("least", "backward haptic d_min, whole run", 2),
@@ -29,10 +31,11 @@ def cell(measure, digits):
 def main():
     with open(sys.argv[1], encoding="utf-8") as file:
         variants = json.load(file)["variants"]
-    print("| | " + " | ".join(head for head, _, _ in COLUMNS) + " |\n|" + " --- |" * (len(COLUMNS) + 1))
+    rows = []
     for variant in variants:
         measures = {measure["name"]: measure for measure in variant["measures"]}
-        print(f"| {variant['name']} | " + " | ".join(cell(measures[name], digits) for _, name, digits in COLUMNS) + " |")
+        rows.append([variant["name"], *(cell(measures[name], digits) for _, name, digits in COLUMNS)])
+    print(table(["", *(head for head, _, _ in COLUMNS)], rows))
 
 
 if __name__ == "__main__":

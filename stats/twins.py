@@ -12,6 +12,8 @@ import json
 import statistics
 import sys
 
+from markdown import table
+
 QUANTILES = ["p50", "p90", "p99", "p999"]
 HEAD = ["transport", "condition", "p50", "p90", "p99", "p99.9", "arrived, %", "median", "p99"]
 HEAD_OF_COMMANDS = ["protocol", "condition", "in time, %", "longest gap, ms", "p50, ms", "p99", "max", "copies"]
@@ -24,10 +26,9 @@ def read(runs):
     """{variant: (simulated, ran)}, each a list over seeds."""
     found = {}
     for run in runs:
-        ran = run.get("real") or run.get("kernel")
         simulated, others = found.setdefault(run["variant"], ([], []))
         simulated.append(run["simulated"])
-        others.append(ran)
+        others.append(run["real"])
     return found
 
 
@@ -100,16 +101,10 @@ def main():
     found = read(json.load(open(sys.argv[1], encoding="utf-8"))["runs"])
     is_commands = any("in_time_percent" in run for simulated, _ in found.values() for run in simulated)
     head, line = (HEAD_OF_COMMANDS, row_of_commands) if is_commands else (HEAD, row)
-    table(head, [line(variant, simulated, ran) for variant, (simulated, ran) in found.items()])
+    print(table(head, [line(variant, simulated, ran) for variant, (simulated, ran) in found.items()]))
     cross = [row for variant, (simulated, ran) in found.items() for row in rows_of_cross(variant, simulated, ran)]
     if cross:
-        print()
-        table(HEAD_OF_CROSS, cross)
-
-
-def table(head, rows):
-    for cells in [head, ["---"] * len(head), *rows]:
-        print(f"| {' | '.join(cells)} |")
+        print("\n" + table(HEAD_OF_CROSS, cross))
 
 
 if __name__ == "__main__":

@@ -58,17 +58,20 @@ impl PyCampaign {
         let wrong = |why: &dyn std::fmt::Display| SettingError::new_err(format!("{}: {why}", asked.origin));
         let settings = parsed(&asked.settings).map_err(|why| wrong(&why))?;
         let scenario = Scenario::parse(&asked.origin, &asked.text).map_err(|why| wrong(&why))?;
-        let mut variants = scenario.expand_with(&settings).map_err(|why| wrong(&why))?;
         if let Some(names) = &asked.variants {
-            let known: Vec<String> = variants.iter().map(|(variant, _)| variant.name.clone()).collect();
+            let known: Vec<String> =
+                scenario.all_variants().into_iter().map(|variant| variant.name).collect();
             if let Some(unknown) = names.iter().find(|name| !known.contains(name)) {
                 return Err(wrong(&format!(
                     "no variant is named {unknown:?}; there are: {}",
                     known.join("; ")
                 )));
             }
-            variants.retain(|(variant, _)| names.contains(&variant.name));
         }
+        let chosen = |_: usize, variant: &Variant| {
+            asked.variants.as_ref().is_none_or(|names| names.contains(&variant.name))
+        };
+        let variants = scenario.expand_with(&settings, chosen).map_err(|why| wrong(&why))?;
         if variants.is_empty() || asked.seeds.is_empty() {
             return Err(wrong(&"a campaign has at least one variant and one seed"));
         }

@@ -369,6 +369,12 @@ def test_ends_of_python_record_what_the_command_records(ends, tmp_path):
     assert topics["operator"]["to_operator/lamp"] == topics["robot"]["to_operator/lamp"] == 1
     assert topics["robot"]["operator/state"] > 50 and topics["operator"]["robot/state"] > 0 and topics["operator"]["operator/round_trip"] > 50
     assert [event["why"] for event in events["robot"] if event["event"] == "stopped"][0] == "local_emergency", events["robot"]
+    for end, number in (("robot", "watchdog_ms"), ("operator", "deadline_ms")):
+        begun = events[end][0]
+        assert (begun["event"], begun["end"], begun["transport"], begun["secure"]) == ("recording", end, "quic", True)
+        assert begun[number] > 0
+        lamp, = begun["channels"]
+        assert (lamp["name"], lamp["kind"], lamp["direction"], lamp["delivery"]) == ("lamp", "telemetry", "to_operator", "newest")
     assert {"connected", "resumed", "robot", "summary"} <= {event["event"] for event in events["operator"]}
     assert events["robot"][-1]["event"] == events["operator"][-1]["event"] == "summary"
 

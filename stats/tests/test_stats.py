@@ -131,6 +131,24 @@ class Command(unittest.TestCase):
             self.run_it(folder, "--measure", "delay")
             self.assertEqual(first, (folder / "statistics.html").read_bytes(), "the same bytes each time")
 
+    def test_who_was_not_measured_in_all_seeds_is_named(self):
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            self.campaign(folder)
+            self.run_it(folder, "--measure", "delay")
+            self.assertIn("not measured in all seeds: TCP", (folder / "statistics.md").read_text())
+
+    def test_a_curve_is_of_the_variants_own_runs_alone(self):
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            run = lambda delay: {"media": [{"stream": "forward haptic", "delay_ms": {"cdf": [[delay, 1.0]]}}]}
+            for path, delay in [("01-udp-2-ms/seed-1", 1), ("01-udp-2-ms/seed-9", 9), ("01-earlier/seed-1", 7)]:
+                file = folder / "runs" / f"{path}.json"
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_text(json.dumps(run(delay)))
+            found = analyse.curves(folder, {"index": 1, "name": "UDP, 2 ms", "seeds": [1, 2]})
+            self.assertEqual(found, [[[1, 1.0]]])
+
     def test_what_is_no_campaign_is_one_line(self):
         with tempfile.TemporaryDirectory() as name:
             status, _, err = self.run_it(name)

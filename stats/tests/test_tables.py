@@ -60,6 +60,12 @@ class Tables(unittest.TestCase):
         for command in ["taut run x --real --seeds 1..2", "taut run x --kernel --seeds 1..2", "taut run x"]:
             self.assertRaises(tables.Unseen, tables.campaign, "no-program", command, Path("nowhere"))
 
+    def test_a_command_goes_on_after_a_backslash(self):
+        with tempfile.TemporaryDirectory() as folder:
+            page = Path(folder, "page.md")
+            page.write_text(PAGE.replace("x.toml --seeds", "x.toml \\\n      --set a=1 --seeds"), encoding="utf-8")
+            self.assertEqual([found[1] for found in tables.tables(page)], ["taut run scenarios/x.toml --set a=1 --seeds 1..5"])
+
     def test_a_run_is_kept(self):
         with tempfile.TemporaryDirectory() as folder:
             taut = Path(folder, "taut")

@@ -1,8 +1,11 @@
 """What stands side by side of three worlds."""
 
+import io
 import sys
 import unittest
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
+from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 import worlds
@@ -24,6 +27,14 @@ class Worlds(unittest.TestCase):
         found = worlds.streams({"media": [medium], "cross": [flow], "made": 5})
         self.assertEqual(list(found), ["backward video", "bulk"])
         self.assertEqual((found["backward video"][1], found["bulk"][2]), (1.0, 2.0))
+
+    def test_a_world_whose_books_do_not_close_is_shown_and_one_without_real_runs_fails(self):
+        world = lambda said, status: mock.Mock(stdout=said, returncode=status)
+        with mock.patch("subprocess.run", return_value=world('{"runs": [1]}', 1)), redirect_stderr(io.StringIO()):
+            self.assertEqual(worlds.run("taut", "s.toml", [], None, "real"), [1])
+        rows = [["v", "haptic", "", worlds.ABSENT, "PASS"]]
+        with mock.patch("worlds.compare", return_value=rows), mock.patch("sys.argv", ["worlds", "taut"]), redirect_stdout(io.StringIO()):
+            self.assertRaises(SystemExit, worlds.main)
 
 
 if __name__ == "__main__":

@@ -4,12 +4,13 @@ use std::fs;
 use std::net::Shutdown;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
-use std::path::Path;
 use std::process::ExitCode;
 
 use taut_core::Duration;
+use taut_lab::job;
 use taut_lab::scenario::{Scenario, Variant};
 use taut_netlab::{Between, Guest, Scratch};
+use taut_report::{Written, written_text};
 
 use crate::host::{OnSignal, quoted};
 use crate::real::can_run;
@@ -42,8 +43,11 @@ pub(crate) fn run(arguments: &Arguments, variants: &[(Variant, Scenario)]) -> En
         None => said.lines().filter(|line| !line.contains(REPORT)).map(|line| format!("{line}\n")).collect(),
     })?;
     if let Some(out) = arguments.out.as_ref().filter(|_| shared.join("report").exists()) {
-        let copied = copy(&shared.join("report"), out);
-        copied.map_err(|error| format!("{}: {error}", out.display()))?;
+        let written = job::lay(&shared.join("report"), out).map_err(|error| error.to_string())?;
+        if !arguments.json {
+            // Where the report is has been said.
+            print(&written_text(&Written { files: Vec::new(), ..written }))?;
+        }
     }
     Ok(ExitCode::from(read("ended").trim().parse().unwrap_or(u8::MAX)))
 }
@@ -72,18 +76,4 @@ fn script() -> Result<String, String> {
         "cd {here}\nstatus=0\n{words} > /run/out/said 2> \
          /run/out/error || status=$?\necho $status > /run/out/ended\n"
     ))
-}
-
-fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
-    fs::create_dir_all(to)?;
-    for entry in fs::read_dir(from)? {
-        let entry = entry?;
-        let target = to.join(entry.file_name());
-        if entry.file_type()?.is_dir() {
-            copy(&entry.path(), &target)?
-        } else {
-            fs::copy(entry.path(), target).map(drop)?
-        }
-    }
-    Ok(())
 }

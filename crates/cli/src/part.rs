@@ -18,7 +18,7 @@ use taut_io::{Clock, spawn_unprivileged};
 use taut_session::StopCause;
 
 use crate::paths::Paths;
-use crate::{host, last_stop, terminal};
+use crate::{last_stop, terminal};
 
 /// A process of this command. It is asked to end when this is dropped; and when this process is killed it ends by itself.
 pub(crate) struct Part(pub(crate) Child);

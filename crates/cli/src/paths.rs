@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use taut_core::{Duration, PathEstimate, PathId, Priority, Probability, Time};
 use taut_io::session::{Endpoint, PathNote, PathSpec, StackSpec, TransportConfig, TransportKind};
 use taut_io::{FloodChange, FloodNote, lines};
+use taut_lab::scenario::{EtpSpec, MpquicSpec, MtipPolicy, MtipSpec, TransportSpec};
 use taut_report::result::ChoicesResult;
 use taut_transport::etp::GapChoice;
 use taut_transport::mtip::{Adaptive, ChoiceReport, Clocks, MAX_PATHS, MtipConfig, Policy, Target};
@@ -157,6 +158,42 @@ impl Paths {
                 StackSpec::Etp(self.gap.map_or(config, |gap| config.gap(gap))).into()
             }
             (other, None) => other,
+        })
+    }
+
+    /// The same, as a simulation has it; `None` where it has none.
+    pub(crate) fn simulated(&self, kind: TransportKind) -> Option<TransportSpec> {
+        Some(match TransportSpec::shipped(kind.name())? {
+            TransportSpec::Etp(etp) => {
+                let gap = match self.gap {
+                    Some(GapChoice::Fixed(gap)) => Some(gap),
+                    Some(GapChoice::Adaptive) | None => None,
+                };
+                TransportSpec::Etp(EtpSpec { gap, ..etp })
+            }
+            TransportSpec::Mtip(mtip) => TransportSpec::Mtip(MtipSpec {
+                policy: match self.policy {
+                    Some(PathPolicy::All | PathPolicy::Mtip(Policy::All)) => MtipPolicy::All,
+                    Some(PathPolicy::Mtip(Policy::Adaptive(_))) => MtipPolicy::Adaptive,
+                    Some(PathPolicy::Mtip(Policy::Best(count))) => MtipPolicy::Best(count),
+                    Some(PathPolicy::Mtip(Policy::Fixed(PathId(path)))) => MtipPolicy::Fixed(path),
+                    _ => MtipPolicy::Deadline,
+                },
+                clocks: if self.strictly_in_time { Clocks::Strict } else { Clocks::Estimated },
+                target: self.target.unwrap_or(mtip.target),
+                copies: self.copies.unwrap_or(mtip.copies),
+                duplicate_threshold: self.duplicate_threshold.unwrap_or(mtip.duplicate_threshold),
+                late_threshold: self.late_threshold.unwrap_or(mtip.late_threshold),
+                latency_weight: self.latency_weight.unwrap_or(mtip.latency_weight),
+                window: self.window.map_or(mtip.window, Into::into),
+                ..mtip
+            }),
+            TransportSpec::Mpquic(mpquic) => {
+                let all = matches!(self.policy, Some(PathPolicy::All));
+                let paths = if all { PathUse::Duplicate } else { PathUse::FailOver };
+                TransportSpec::Mpquic(MpquicSpec { paths, ..mpquic })
+            }
+            other => other,
         })
     }
 

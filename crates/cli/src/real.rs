@@ -28,7 +28,7 @@ pub(crate) struct RealArguments {
     #[arg(long, group = "beside_twins", conflicts_with_all = ["events", "samples", "capture"])]
     pub(crate) kernel: bool,
     /// Without the simulated twins
-    #[arg(long, requires = "beside_twins")]
+    #[arg(long, requires = "beside_twins", conflicts_with = "strict")]
     alone: bool,
     /// What carries packets between the two namespaces
     #[arg(long, default_value = "emulator", requires = "real")]

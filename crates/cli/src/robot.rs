@@ -13,7 +13,7 @@ use std::thread::JoinHandle;
 use clap::Args;
 use serde_json::{Value, json};
 use taut_agent::{RobotCommand, RobotDevice, RobotNote};
-use taut_core::{Bitrate, Duration, Time};
+use taut_core::{Bitrate, Bytes, Duration, Time};
 use taut_io::device::Stoppable;
 use taut_io::device::frame::DeviceLimits;
 use taut_io::lines::{of_flood, of_path};
@@ -190,6 +190,13 @@ pub(crate) struct Coding {
     pub(crate) sample_length: usize,
 }
 
+impl Coding {
+    /// Of a sample, where they are samples.
+    pub(crate) fn length(self) -> Option<Bytes> {
+        (self.codec == Codec::Omni71).then(|| Bytes::new(self.sample_length as u64))
+    }
+}
+
 /// Argument `--congestion`.
 pub(crate) fn parse_congestion(text: &str) -> Result<Congestion, String> {
     const FORMS: &str = "there are own_queue, scream:10ms with any queue of 1ms to 1s, and gcc";
@@ -362,6 +369,11 @@ impl Arguments {
             ("transport", json!(self.transport.name())),
             ("secure", json!(self.plaintext.is_off())),
             ("law", json!(self.law.name())),
+            ("turns", json!(self.law.turns())),
+            ("settings", json!(self.paths.simulated(self.transport))),
+            ("codec", json!(self.codec.codec)),
+            ("sample_length", json!(self.codec.length())),
+            ("congestion_control", json!(self.congestion)),
             ("watchdog_ms", json!(ms(self.watchdog))),
             ("max_age_ms", json!(ms(self.max_age.unwrap_or(self.watchdog)))),
         ]

@@ -178,17 +178,16 @@ pub(crate) fn run(arguments: &Arguments) -> Ended {
 
 fn chosen(scenario: &Scenario, arguments: &Arguments) -> Result<Vec<(Variant, Scenario)>, String> {
     let file = arguments.scenario.display();
-    let mut variants = scenario.expand_with(&arguments.settings).map_err(|e| format!("{file}: {e}"))?;
     let choices: Vec<_> = arguments.only.iter().flat_map(|choices| choices.0.clone()).collect();
-    if !choices.is_empty() {
-        let chosen = scenario.choose(&choices).map_err(|e| format!("{file}: --only: {e}"))?;
-        let mut chosen = chosen.into_iter();
-        variants.retain(|_| chosen.next().unwrap_or(true));
-    }
+    let only = scenario.choose(&choices).map_err(|e| format!("{file}: --only: {e}"))?;
+    let chosen = |number: usize, variant: &Variant| {
+        let is_named = arguments.variant.as_ref().is_none_or(|text| variant.name.contains(text.as_str()));
+        is_named && only.get(number).is_none_or(|only| *only)
+    };
+    let variants = scenario.expand_with(&arguments.settings, chosen).map_err(|e| format!("{file}: {e}"))?;
     if let Some(text) = &arguments.variant {
         let names: Vec<String> =
             scenario.all_variants().iter().map(|variant| format!("`{}`", variant.name)).collect();
-        variants.retain(|(variant, _)| variant.name.contains(text.as_str()));
         if variants.is_empty() {
             return Err(match names.as_slice() {
                 [] => format!("{file}: --variant {text}: this scenario has no variants"),
@@ -265,7 +264,7 @@ pub(crate) fn replay(arguments: &ReplayArguments) -> Ended {
         print(&(run_text(&replay.result) + &written_text(&replay.written) + &outcome))?;
     }
     if !replay.identical {
-        crate::say(&format!("the run was made by taut {}, this is another build", replay.result.taut));
+        crate::say(&format!("the run was made by taut {}, this is taut {}", replay.taut, replay.result.taut));
     }
     Ok(if replay.identical { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

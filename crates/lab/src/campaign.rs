@@ -171,13 +171,15 @@ fn variant_result(
         let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         (key.clone(), text)
     });
+    let (measures, not_measured) = measures(runs, variant);
     VariantResult {
         name: variant.name.clone(),
         settings: settings.collect(),
         seeds: seeds.to_vec(),
         met: runs.iter().filter(|run| run.verdict.met).count() as u64,
         limits: limits(runs),
-        measures: measures(runs, variant),
+        measures,
+        not_measured,
         trends,
         spreads: spreads(runs),
     }
@@ -198,8 +200,8 @@ fn limits(runs: &[&RunResult]) -> Vec<LimitTally> {
     tallies
 }
 
-/// Every measure of any run, in the order in which they first appear, over the runs that have it.
-fn measures(runs: &[&RunResult], variant: &Variant) -> Vec<Measure> {
+/// Every measure of any run, in the order in which they first appear, over the runs that have it; and what is reported of none.
+fn measures(runs: &[&RunResult], variant: &Variant) -> (Vec<Measure>, Vec<String>) {
     let causes = causes(runs);
     let mut found: Vec<(Measured, Vec<Option<f64>>)> = Vec::new();
     for (i, run) in runs.iter().enumerate() {
@@ -213,6 +215,10 @@ fn measures(runs: &[&RunResult], variant: &Variant) -> Vec<Measure> {
             found[at].1[i] = number;
         }
     }
+    let is_found = |name: &String| {
+        found.iter().any(|(value, _)| value.name == *name || value.source_name.as_ref() == Some(name))
+    };
+    let not_measured = variant.reported.keys().filter(|name| !is_found(name)).cloned().collect();
     let measure = |(value, values): (Measured, Vec<Option<f64>>)| {
         let mut moments = Moments::default();
         values.iter().flatten().for_each(|number| moments.record(*number));
@@ -230,7 +236,7 @@ fn measures(runs: &[&RunResult], variant: &Variant) -> Vec<Measure> {
             values,
         })
     };
-    found.into_iter().filter_map(measure).collect()
+    (found.into_iter().filter_map(measure).collect(), not_measured)
 }
 
 fn causes<'a>(runs: &[&'a RunResult]) -> CausesOfStreams<'a> {

@@ -7,7 +7,7 @@ use taut_core::Seed;
 use crate::campaign::{self, Campaign, CampaignRun};
 use crate::run::{Extras, Inputs, Kind, Output, Owner, RunError, run, run_reading, settle};
 use crate::scenario::{Scenario, Variant, unreadable};
-use taut_report::result::{CampaignResult, ComparedRun, ComparisonResult, Input, RunResult};
+use taut_report::result::{CampaignResult, ComparedRun, ComparisonResult, Input, Ran, RunResult};
 use taut_report::{self as report, Written};
 
 /// Runs one scenario without variants with one seed; with a folder, writes `run.json`, `report.html`, the figures and the
@@ -91,6 +91,28 @@ fn write_campaign(
     commit(output, Kind::Campaign, &inputs)
 }
 
+/// Moves a report that was written elsewhere to this folder, all of its files or none, as [`compare`] writes them.
+///
+/// # Errors
+/// When a file cannot be read or written.
+pub fn lay(from: &Path, folder: &Path) -> Result<Written, RunError> {
+    let mut output = Output::new(folder)?;
+    let mut folders = vec![PathBuf::new()];
+    while let Some(inner) = folders.pop() {
+        let failed = |e: std::io::Error| RunError::Output(format!("{}: {e}", from.join(&inner).display()));
+        for entry in std::fs::read_dir(from.join(&inner)).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            let name = inner.join(entry.file_name());
+            if entry.file_type().map_err(failed)?.is_dir() {
+                folders.push(name);
+            } else {
+                output.write(&name.to_string_lossy(), &std::fs::read(entry.path()).map_err(failed)?)?;
+            }
+        }
+    }
+    commit(output, Kind::Campaign, &[])
+}
+
 /// Runs one variant over real sockets, telling its progress: what is real is for the caller to know. `None`: it is refused, and the
 /// others go on.
 pub type RealRun<'a, E> =
@@ -165,6 +187,8 @@ pub struct Replay {
     pub result: RunResult,
     /// Its `run.json` is the recorded one, byte for byte.
     pub identical: bool,
+    /// The version of taut that made the recorded one.
+    pub taut: String,
     /// The files that were written.
     pub written: Written,
 }
@@ -191,6 +215,9 @@ pub fn replay(
     if recorded.teleop.as_ref().is_some_and(|teleop| !teleop.own_devices.is_empty()) {
         return Err(error("was run with devices of a program's own: run that program again".to_owned()));
     }
+    if recorded.ran != Ran::Simulated {
+        return Err(error("was run over real sockets, which no run does alike again".to_owned()));
+    }
     let scenario = Scenario::parse(&format!("{} (scenario)", path.display()), &recorded.scenario)
         .map_err(RunError::scenario)?;
     let inputs = found(path, from, &recorded.inputs).map_err(error)?;
@@ -202,7 +229,7 @@ pub fn replay(
         result.series.clear();
     }
     let identical = run_json(&result)? == bytes;
-    Ok(Replay { result, identical, written })
+    Ok(Replay { result, identical, taut: recorded.taut, written })
 }
 
 /// What the file is instead of a `run.json`, and which command it is for.

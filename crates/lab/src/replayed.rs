@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use taut_agent::{DeviceMessage, OperatorDevice, Sample};
 use taut_core::{Bitrate, Bytes, Duration, Seed, Time};
@@ -12,7 +12,7 @@ use taut_trace::{RecordedState, SessionRecording};
 use toml::Table;
 
 use crate::run::{Devices, RunError, run_devices};
-use crate::scenario::{ChannelSpec, Direction, MakesSpec, Scenario, SizesSpec, TeleopChannel};
+use crate::scenario::{ChannelSpec, Direction, MakesSpec, Scenario, SizesSpec, TeleopChannel, TransportSpec};
 
 /// A recorded session, and the same over another network.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -120,13 +120,24 @@ fn scenario(
     set("operator", operator.clone().into());
     set("robot", robot.clone().into());
     set("paths", i64::from(paths).into());
-    set("transport", begun["transport"].as_str().unwrap_or("quic").into());
+    let transport = transport(begun).map_err(&wrong)?;
+    set("transport", toml::Value::try_from(transport).map_err(|error| wrong(error.to_string()))?);
     set("secure", begun["secure"].as_bool().unwrap_or(true).into());
     set("resume_after", RESUMED_AFTER.into());
     let period = begun["period_ms"].as_f64().unwrap_or_else(|| typical_interval(&recording.states));
     set("period", milliseconds(period).into());
-    set("rate", (begun["rate_hz"].as_i64().unwrap_or(1_000)).into());
-    set("reliable", begun["reliable"].as_bool().unwrap_or(false).into());
+    set("rate", (begun["rate_hz"].as_f64().unwrap_or(1e3) as i64).into());
+    if begun["reliable"].as_bool().unwrap_or(false) {
+        set("reliable", true.into());
+        // What is to arrive does not make way for what is newer.
+        set("order", "fifo".into());
+    }
+    for key in ["codec", "sample_length", "congestion_control"] {
+        if let Some(said) = begun.get(key).filter(|said| !said.is_null()) {
+            set(key, toml::Value::try_from(said).map_err(|error| wrong(error.to_string()))?);
+        }
+    }
+    left_out.extend(not_simulated(begun));
     let fed_back = recording.sizes.get("robot/state").map_or(0, Vec::len) as f64;
     set("feedback", ((fed_back / length.as_secs_f64().max(1e-3)).round() as i64).into());
     // An operator learns the robot's when it is connected.
@@ -137,9 +148,13 @@ fn scenario(
             set(key, milliseconds(found).into());
         }
     }
-    let declared: Vec<ChannelSpec> = serde_json::from_value(begun["channels"].clone()).unwrap_or_default();
-    let channels: Vec<TeleopChannel> =
-        declared.into_iter().filter_map(|spec| channel(recording, spec, length, left_out)).collect();
+    let declared = Option::<Vec<ChannelSpec>>::deserialize(&begun["channels"]);
+    let declared = declared.map_err(|error| wrong(format!("its channels: {error}")))?;
+    let channels: Vec<TeleopChannel> = declared
+        .into_iter()
+        .flatten()
+        .filter_map(|spec| channel(recording, spec, length, left_out))
+        .collect();
     if !channels.is_empty() {
         let channels = toml::Value::try_from(channels);
         set("channels", channels.map_err(|error| wrong(error.to_string()))?);
@@ -160,6 +175,25 @@ fn scenario(
     let mut whole = scenario.to_table();
     whole.insert("teleop".to_owned(), table.into());
     Scenario::parse("the recorded session", &whole.to_string()).map_err(|error| wrong(error.to_string()))
+}
+
+/// With its settings, where they are recorded; else as it is shipped.
+fn transport(begun: &Value) -> Result<TransportSpec, String> {
+    if let Some(settings) = begun.get("settings") {
+        return TransportSpec::deserialize(settings).map_err(|error| error.to_string());
+    }
+    let name = begun["transport"].as_str().unwrap_or("quic");
+    TransportSpec::shipped(name).ok_or_else(|| format!("was carried by `{name}`, of which nothing is known"))
+}
+
+/// What of a session a recorded motion does not have: it is as it was, whatever comes back.
+fn not_simulated(begun: &Value) -> Vec<String> {
+    let law = begun["law"].as_str().filter(|law| *law != "position_force");
+    let law = law
+        .map(|law| format!("the control law {law}: states are sent as they were, and the arm follows them"));
+    let turns = begun["turns"].as_bool().unwrap_or(false);
+    let turns = turns.then(|| "angular velocity and torque, with which states are longer".to_owned());
+    law.into_iter().chain(turns).collect()
 }
 
 /// The median, ms.
@@ -336,7 +370,10 @@ robot = "b"
             ..RecordedState::default()
         });
         let channels = json!([
-            { "name": "battery", "kind": "telemetry" },
+            {
+                "name": "battery", "kind": "telemetry", "direction": "to_operator", "schema": "battery", "encoding": "json",
+                "delivery": "newest", "deadline": "0ns", "priority": 5, "largest": "64000B",
+            },
             { "name": "arm", "kind": "motion", "schema": "taut/Joints" },
         ]);
         let begun =
@@ -386,6 +423,33 @@ robot = "b"
         assert!((9..=45).contains(&battery.made), "{battery:?}");
         assert_eq!(done.left_out, [r#"5 messages of "arm": a simulated arm is moved by states"#]);
         assert_eq!(run(), done, "the same from the same seed");
+    }
+
+    #[test]
+    fn a_session_is_replayed_by_the_transport_and_the_settings_that_it_had() {
+        use crate::scenario::{EtpSpec, TcpSpec};
+        let network = Scenario::parse("far", NETWORK).unwrap();
+        let of = |said: Value| {
+            let (mut recording, mut left_out) = (recording(), Vec::new());
+            let begun = recording.events[0].as_object_mut().unwrap();
+            begun.extend(said.as_object().unwrap().clone());
+            let made = scenario(&recording, &network, Duration::from_secs(1), &mut left_out).unwrap();
+            (made.teleop.unwrap(), left_out.len() - 1)
+        };
+        let etp = EtpSpec { pack: true, ..EtpSpec::default() };
+        let spaced = EtpSpec { gap: Some(Duration::from_millis(4)), ..etp };
+        let settings = json!(TransportSpec::Etp(spaced));
+        for (said, carried) in [
+            (json!({ "transport": "tcp" }), TransportSpec::Tcp(TcpSpec::linux())),
+            (json!({ "transport": "etp" }), TransportSpec::Etp(etp)),
+            (json!({ "transport": "etp", "settings": settings }), TransportSpec::Etp(spaced)),
+        ] {
+            assert_eq!(of(said).0.transport, carried);
+        }
+        let (teleop, left_out) = of(json!({ "reliable": true, "congestion_control": "gcc", "law": "wave" }));
+        assert_eq!((teleop.order, left_out), (taut_session::Order::Fifo, 1));
+        assert_eq!(teleop.congestion_control, taut_session::Congestion::Gcc);
+        assert_eq!(of(json!({ "law": "position_force" })), of(json!({})));
     }
 
     #[test]

@@ -38,6 +38,9 @@ pub(super) fn html(campaign: &CampaignResult) -> String {
         escape(&campaign.description)
     );
     body.push_str(&verdict(campaign, runs));
+    for line in not_measured(campaign) {
+        body.push_str(&page::warning(&escape(&line)));
+    }
     body.push_str(&section("At a glance", &headline::tables(campaign)));
     for (heading, content) in comparison(campaign) {
         body.push_str(&section(heading, &content));
@@ -187,6 +190,15 @@ pub(super) fn failures(variant: &VariantResult) -> Vec<String> {
     variant.limits.iter().filter(|tally| tally.failed > 0).map(failed).collect()
 }
 
+/// What is reported of a variant and has no measure, in a line for each variant where there is any; plain text.
+pub(super) fn not_measured(campaign: &CampaignResult) -> Vec<String> {
+    let variants = campaign.variants.iter().filter(|variant| !variant.not_measured.is_empty());
+    let line = |variant: &VariantResult| {
+        format!("{}: reported, but not measured: {}", variant_name(variant), variant.not_measured.join(", "))
+    };
+    variants.map(line).collect()
+}
+
 /// Each limit that any run of any variant does not meet, in how many, and how bad it is in the worst; plain text, the one that most runs
 /// miss first.
 pub(super) fn limits_not_met(campaign: &CampaignResult) -> Vec<String> {
@@ -311,8 +323,7 @@ fn measure_table(campaign: &CampaignResult, heads: &[MeasureHead]) -> String {
             table = compared(table, &title, head.predicted, head.reported);
         }
         for variant in &campaign.variants {
-            let cells =
-                heads.iter().flat_map(|head| cells(find(variant, head), head.predicted, head.reported));
+            let cells = heads.iter().flat_map(|head| cells(variant, head, head.predicted, head.reported));
             table.row(&std::iter::once(symbol_html(&variant_name(variant))).chain(cells).collect::<Vec<_>>());
         }
     } else {
@@ -324,7 +335,7 @@ fn measure_table(campaign: &CampaignResult, heads: &[MeasureHead]) -> String {
         }
         for head in heads {
             let cells =
-                campaign.variants.iter().flat_map(|variant| cells(find(variant, head), predicted, reported));
+                campaign.variants.iter().flat_map(|variant| cells(variant, head, predicted, reported));
             let names = [symbol_html(&head.name), escape(&head.unit)];
             table.row(&names.into_iter().chain(cells).collect::<Vec<_>>());
         }
@@ -340,9 +351,11 @@ fn compared(table: Table, title: &str, predicted: bool, reported: bool) -> Table
     if reported { table.number("source", "") } else { table }
 }
 
-fn cells(measure: Option<&Measure>, predicted: bool, reported: bool) -> Vec<String> {
-    let text = |of: fn(&Measure) -> String| measure.map_or_else(|| ABSENT.to_owned(), of);
-    let measured = [text(with_interval), text(extremes)];
+fn cells(variant: &VariantResult, head: &MeasureHead, predicted: bool, reported: bool) -> Vec<String> {
+    let measure = find(variant, head);
+    let absent = || ABSENT.to_owned();
+    let mean = |measure| with_runs(with_interval(measure), measure, variant);
+    let measured = [measure.map_or_else(absent, mean), measure.map_or_else(absent, extremes)];
     let model = predicted.then(|| optional(measure.and_then(|measure| measure.predicted), 4));
     let source = reported.then(|| optional(measure.and_then(|measure| measure.reported), 4));
     measured.into_iter().chain(model).chain(source).collect()
@@ -354,6 +367,12 @@ fn extremes(measure: &Measure) -> String {
         1 => ABSENT.to_owned(),
         _ => format!("{} – {}", number(measure.min, 4), number(measure.max, 4)),
     }
+}
+
+/// Beside a mean, over how many of the runs it is, where it is not over all.
+pub(super) fn with_runs(mean: String, measure: &Measure, variant: &VariantResult) -> String {
+    let all = variant.seeds.len() as u64;
+    if measure.runs < all { format!("{mean} ({} of {all})", measure.runs) } else { mean }
 }
 
 pub(super) fn with_interval(measure: &Measure) -> String {
@@ -368,7 +387,8 @@ fn figure(campaign: &CampaignResult, head: &MeasureHead) -> Figure {
     let rows: Vec<(String, &Measure)> = campaign
         .variants
         .iter()
-        .filter_map(|variant| find(variant, head).map(|measure| (variant_name(variant), measure)))
+        .filter_map(|variant| find(variant, head).map(|measure| (variant, measure)))
+        .map(|(variant, measure)| (with_runs(variant_name(variant), measure, variant), measure))
         .collect();
     let finite = |value: &f64| value.is_finite();
     let values = rows.iter().flat_map(|(_, m)| {

@@ -146,7 +146,9 @@ pub(super) fn figures(comparison: &ComparisonResult) -> Vec<Figure> {
         let lines = [("simulated", SIMULATED, simulated), (run.real.ran.name(), REAL, real)];
         let title = name_of(run, &stream);
         let chart = cdf(&lines, &title)?;
-        let caption = "Share that arrived within a time. The axis ends where both have 99.9 %.".to_owned();
+        let caption =
+            "Of what arrived, the share that did within a time. The axis ends where both have 99.9 %."
+                .to_owned();
         Some(Figure { stem: format!("cdf-{}", super::format::slug(&title)), title, caption, chart })
     };
     let streams = |run| ComparedRun::streams(run).into_iter().map(move |stream| (run, stream));
@@ -162,7 +164,7 @@ fn cdf(lines: &[(&str, Ink, Option<&Distribution>)], title: &str) -> Option<Char
     } else {
         Axis::rounded("one-way latency (ms)", lo, hi)
     };
-    let mut chart = Chart::new(title, x, Axis::exact("share of states (%)", 0.0, 100.0));
+    let mut chart = Chart::new(title, x, Axis::exact("share of what arrived (%)", 0.0, 100.0));
     chart.set_height(180.0);
     for (name, ink, one) in there() {
         let inside = one.cdf.iter().filter(|(value, _)| *value <= hi);

@@ -1,10 +1,12 @@
 //! The measures that answer first, of every variant at a glance: one axis down, the rest across, or a row for each variant.
 
-use super::campaign::{MeasureHead, find, limits_not_met, measures, passes, variant_name};
+use super::campaign::{
+    MeasureHead, find, limits_not_met, measures, not_measured, passes, variant_name, with_runs,
+};
 use super::format::{ABSENT, capitalised, escape, number, symbol_html};
 use super::page::Table;
 use super::text::aligned;
-use crate::result::{CampaignResult, VariantResult};
+use crate::result::{CampaignResult, Measure, VariantResult};
 
 /// What is asked of a session and of commands, in this order.
 const FIRST: [&str; 4] =
@@ -154,7 +156,8 @@ fn verdict_html(variant: &VariantResult) -> String {
 }
 
 fn value(variant: &VariantResult, head: &MeasureHead) -> String {
-    find(variant, head).map_or_else(|| ABSENT.to_owned(), |measure| number(measure.mean, 3))
+    let mean = |measure: &Measure| with_runs(number(measure.mean, 3), measure, variant);
+    find(variant, head).map_or_else(|| ABSENT.to_owned(), mean)
 }
 
 /// A campaign in a line for each variant: its verdict and the main measures.
@@ -182,7 +185,8 @@ pub fn campaign_table_text(campaign: &CampaignResult) -> String {
     let failed = if failed.is_empty() { failed } else { format!("\nlimits that are not met\n{failed}") };
     let note = "means over the seeds; --verbose has every measure and every limit that is not met, --out DIR a report";
     let table = stacked(&head, &rows);
-    format!("{} ({} s a run)\n\n{table}{failed}\n{note}\n", campaign.title, campaign.duration_s)
+    let absent: String = not_measured(campaign).iter().map(|line| format!("{line}\n")).collect();
+    format!("{} ({} s a run)\n\n{table}{failed}\n{absent}{note}\n", campaign.title, campaign.duration_s)
 }
 
 /// Columns of a text table at most, unless a single one needs more.

@@ -574,6 +574,9 @@ pub struct VariantResult {
     pub limits: Vec<LimitTally>,
     /// Every measure over the seeds, in the order of a table's columns.
     pub measures: Vec<Measure>,
+    /// What the scenario says is `reported` and none of its runs measures, by the names that it gives.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_measured: Vec<String>,
     /// How delays went over time, for each stream and seed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trends: Vec<Trend>,

@@ -444,6 +444,7 @@ pub(super) fn campaign() -> CampaignResult {
             measure("backward haptic loss", 0.0, 0.0, None, None),
             measure("backward video d_max", 66.0 + 2.0 * i as f64, 0.6, None, None),
         ],
+        not_measured: Vec::new(),
         trends: Vec::new(),
         spreads: Vec::new(),
     };

@@ -267,6 +267,7 @@ mod tests {
                 reported: None,
                 values: vec![Some(index as f64)],
             }],
+            not_measured: Vec::new(),
             trends: Vec::new(),
             spreads: Vec::new(),
         };

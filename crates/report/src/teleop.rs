@@ -120,9 +120,14 @@ fn felt(control: &ControlResult) -> String {
             None => "not judged, for the hand never rested on it for long enough",
         },
     };
-    let critical = control.touch.as_ref().and_then(|touch| touch.critical_rtt_ms);
-    match critical {
+    let touch = control.touch.as_ref();
+    match touch.and_then(|touch| touch.critical_rtt_ms) {
         Some(ms) => format!("{calm}; coupled directly it must rattle from a round trip of {ms:.2} ms on"),
+        None if touch.is_some_and(|touch| touch.margin_unknown) => {
+            format!(
+                "{calm}; from which round trip on it must rattle is not known, no linear model has its hysteresis"
+            )
+        }
         None => format!("{calm}; no round trip makes it rattle"),
     }
 }

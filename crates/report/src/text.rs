@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::campaign::{failures, passes, variant_name};
+use super::campaign::{failures, not_measured, passes, variant_name};
 use super::format::{ABSENT, cycle_losses, spaced};
 use super::measures::delay_variation_ms;
 use super::{commands, comparison, teleop, video};
@@ -26,7 +26,7 @@ pub fn run_text(run: &RunResult) -> String {
     let videos: String =
         video::text_tables(&run.videos).iter().map(|(head, rows)| table(head, rows)).collect();
     let verdict = match (run.verdict.limits.is_empty(), run.verdict.met) {
-        (true, _) => "no verdict: there is no session, and limits are for sessions",
+        (true, _) => "no verdict: there are no limits",
         (false, true) => "PASS: every limit is met",
         (false, false) => "FAIL: a limit is not met",
     };
@@ -40,7 +40,8 @@ pub fn run_text(run: &RunResult) -> String {
 /// A campaign: for each variant the verdict, what it failed, and every measure.
 pub fn campaign_text(campaign: &CampaignResult) -> String {
     let variants: String = campaign.variants.iter().map(variant).collect();
-    format!("{} ({} s a run)\n{variants}", campaign.title, campaign.duration_s)
+    let absent: String = not_measured(campaign).iter().map(|line| format!("\n{line}\n")).collect();
+    format!("{} ({} s a run)\n{variants}{absent}", campaign.title, campaign.duration_s)
 }
 
 /// Real runs beside simulated ones: percentiles of one-way latency, and what was not as it must be.

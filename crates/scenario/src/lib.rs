@@ -15,6 +15,7 @@ mod shape;
 mod teleop;
 mod validate;
 mod wanted;
+mod ways;
 
 use std::fmt;
 use std::fs::File;
@@ -35,6 +36,7 @@ pub use set::Setting;
 pub use shape::{Shaping, parse_gate};
 pub use teleop::{ClockSpec, Environment, ProcessingSpec, Surface, Teleop};
 pub use wanted::{ReserveOf, ReserveSpec, WantedSpec};
+pub use ways::{Way, Ways};
 
 /// What is wrong with a scenario: one line with the file, the line, the key and what is allowed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -220,16 +222,35 @@ impl Scenario {
         toml::to_string(self).expect("a scenario is a table")
     }
 
-    /// Each variant as in [`expand`](Self::expand), changed by `settings`, which win over the variant's own.
+    /// Each variant as in [`expand`](Self::expand) that is `chosen`, by its number and what it is, changed by `settings`. These win over the
+    /// variant's own, and where they do its name says so and nothing is `reported` of it.
     ///
     /// # Errors
     /// See [`ScenarioError`]: of the settings, or of a variant.
-    pub fn expand_with(&self, settings: &[Setting]) -> Result<Vec<(Variant, Self)>, ScenarioError> {
-        let mut variants = self.with(settings)?.expand()?;
-        for (_, scenario) in &mut variants {
-            *scenario = scenario.with(settings)?;
+    pub fn expand_with(
+        &self,
+        settings: &[Setting],
+        chosen: impl Fn(usize, &Variant) -> bool,
+    ) -> Result<Vec<(Variant, Self)>, ScenarioError> {
+        let set = self.with(settings)?;
+        let all = set.all_variants();
+        if all.is_empty() {
+            let itself =
+                Variant { name: String::new(), set: Default::default(), reported: Default::default() };
+            return Ok(Vec::from_iter(chosen(0, &itself).then_some((itself, set))));
         }
-        Ok(variants)
+        let all = all.into_iter().enumerate();
+        let mut variants: Vec<Variant> =
+            all.filter(|(number, variant)| chosen(*number, variant)).map(|(_, variant)| variant).collect();
+        let mut made: Vec<Option<Self>> = vec![None; variants.len()];
+        set.each_variant(&variants, |number, scenario| made[number] = Some(scenario))
+            .map_err(|(.., error)| error)?;
+        let mut made: Vec<Self> = made.into_iter().flatten().collect();
+        for (variant, scenario) in variants.iter_mut().zip(&mut made).filter(|_| !settings.is_empty()) {
+            *scenario = scenario.with(settings)?;
+            variant.changed_by(settings, scenario);
+        }
+        Ok(variants.into_iter().zip(made).collect())
     }
 
     /// Each variant as a scenario of its own, with its name; the scenario itself when it has none.
@@ -237,16 +258,7 @@ impl Scenario {
     /// # Errors
     /// When a variant sets a key that does not exist or a value that is not allowed.
     pub fn expand(&self) -> Result<Vec<(Variant, Self)>, ScenarioError> {
-        let variants = self.all_variants();
-        if variants.is_empty() {
-            let itself =
-                Variant { name: String::new(), set: Default::default(), reported: Default::default() };
-            return Ok(vec![(itself, self.clone())]);
-        }
-        let mut made: Vec<Option<Self>> = vec![None; variants.len()];
-        self.each_variant(&variants, |number, scenario| made[number] = Some(scenario))
-            .map_err(|(.., error)| error)?;
-        Ok(variants.into_iter().zip(made.into_iter().flatten()).collect())
+        self.expand_with(&[], |_, _| true)
     }
 
     /// Gives each of [`all_variants`](Self::all_variants)' number and the scenario that it makes, in any order.
@@ -259,10 +271,8 @@ impl Scenario {
         mut take: impl FnMut(usize, Self),
     ) -> Result<(), (usize, String, ScenarioError)> {
         let base = Self { variants: Vec::new(), axes: Vec::new(), ..self.clone() };
-        let settings: Vec<Vec<Setting>> = variants
-            .iter()
-            .map(|variant| variant.set.iter().map(|(key, value)| Setting::new(key, value.clone())).collect())
-            .collect();
+        let settings: Vec<Vec<Setting>> =
+            variants.iter().map(|variant| variant.settings().collect()).collect();
         // Those that begin alike one after the other: what they begin with is set once.
         let mut order: Vec<usize> = (0..variants.len()).collect();
         order.sort_by_cached_key(|&number| {
@@ -292,6 +302,32 @@ impl Scenario {
     }
 }
 
+impl Variant {
+    fn settings(&self) -> impl Iterator<Item = Setting> {
+        self.set.iter().map(|(key, value)| Setting::new(key, value.clone()))
+    }
+
+    /// Says in its name which of `settings` set otherwise what it sets, and leaves out what it sets in vain. `scenario` is what both make.
+    fn changed_by(&mut self, settings: &[Setting], scenario: &Scenario) {
+        let all: Vec<Setting> = self.settings().chain(settings.iter().cloned()).collect();
+        let mut steps = Vec::new();
+        // Whether it is valid has been seen to: here it matters alone what the keys mean.
+        let _ = scenario.setting_each(&all, &mut steps);
+        let (own, later) = steps.split_at(self.set.len().min(steps.len()));
+        let changes = |later: &&Step| own.iter().any(|own| own.is_changed_by(later));
+        let keys: Vec<&str> = later.iter().filter(changes).map(|later| later.setting.key()).collect();
+        if keys.is_empty() {
+            return;
+        }
+        self.name = format!("{} (but for {})", self.name, keys.join(", "));
+        let replaced = |own: &&Step| later.iter().any(|later| own.means.starts_with(&later.means));
+        for own in own.iter().filter(replaced) {
+            self.set.remove(own.setting.key());
+        }
+        self.reported.clear();
+    }
+}
+
 /// A key that was set, after those before it.
 struct Step {
     setting: Setting,
@@ -299,6 +335,14 @@ struct Step {
     scenario: Scenario,
     /// The place that its key means.
     means: set::Place,
+}
+
+impl Step {
+    /// Does a later one set all of it, or a part that it says?
+    fn is_changed_by(&self, later: &Self) -> bool {
+        let part = later.means.strip_prefix(&self.means[..]);
+        self.means.starts_with(&later.means) || part.is_some_and(|part| self.setting.has(part))
+    }
 }
 
 /// The names of files in what a variant sets: the keys that name files are `file` and `mahimahi`.

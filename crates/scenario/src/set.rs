@@ -26,6 +26,11 @@ impl Setting {
         &self.key
     }
 
+    /// Does the value have this part?
+    pub(super) fn has(&self, part: &[String]) -> bool {
+        step_into(&self.value, part).is_some()
+    }
+
     /// The value as text.
     pub fn value_text(&self) -> String {
         match &self.value {
@@ -112,14 +117,8 @@ fn abbreviated(path: &[String], paths: &[Vec<String>]) -> String {
 
 /// What may be written for a key, by what is there now; where nothing is there, an element that a link may get.
 fn example(table: &Table, path: &[String], key: &str) -> Option<String> {
-    let step = |place: &Value, part: &String| match place {
-        Value::Table(table) => table.get(part).cloned(),
-        Value::Array(items) => part.parse::<usize>().ok().and_then(|i| items.get(i).cloned()),
-        _ => None,
-    };
     let whole = Value::Table(table.clone());
-    let now = path.iter().try_fold(whole, |place, part| step(&place, part));
-    let Some(mut now) = now else { return new_element(table, path) };
+    let Some(mut now) = step_into(&whole, path).cloned() else { return new_element(table, path) };
     let mut key = key.to_owned();
     // `loss = { bernoulli = "1%" }` is shown as `loss.bernoulli=1%`.
     while let Value::Table(inner) = &now
@@ -131,6 +130,15 @@ fn example(table: &Table, path: &[String], key: &str) -> Option<String> {
     let now = Setting { key, value: now }.to_string();
     let shown = if now.contains([' ', '"']) { format!("'{now}'") } else { now };
     (shown.len() <= LONGEST_EXAMPLE).then(|| format!("it is now {shown}"))
+}
+
+/// What is there, where anything is.
+fn step_into<'a>(value: &'a Value, path: &[String]) -> Option<&'a Value> {
+    path.iter().try_fold(value, |place, part| match place {
+        Value::Table(table) => table.get(part),
+        Value::Array(items) => items.get(part.parse::<usize>().ok()?),
+        _ => None,
+    })
 }
 
 /// Examples longer than this help nobody.

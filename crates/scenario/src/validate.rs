@@ -339,6 +339,9 @@ pub(super) fn check_transport(key: &str, transport: &TransportSpec, paths: u8) -
                 Some(_) if etp.gap.is_none() => {
                     fault(format!("{key}.etp.gap"), "is needed with `tcp`: only over UDP does the gap adapt")
                 }
+                Some(_) if etp.pack => {
+                    fault(format!("{key}.etp.pack"), "has no effect with `tcp`, which packs by itself")
+                }
                 Some(tcp) => check_tcp(&format!("{key}.etp.tcp"), tcp),
                 None => Ok(()),
             }

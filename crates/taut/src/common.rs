@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use taut_session::{ChannelError, Direction};
+use taut_session::{Channel, ChannelError, ControlLaw, Direction};
 use taut_transport::identity::Trust;
 use taut_transport::stack::TransportKind;
 
@@ -49,6 +49,18 @@ impl Common {
         let kind = kind.map_err(|why| Error::invalid("transport", why))?;
         Ok(Known { identity, trust: self.trust.clone(), kind })
     }
+}
+
+/// How a session is run, for whoever reads its recording.
+#[cfg_attr(not(feature = "recording"), expect(dead_code, reason = "for a recording"))]
+pub(crate) struct About {
+    pub(crate) end: &'static str,
+    pub(crate) transport: &'static str,
+    pub(crate) law: Option<ControlLaw>,
+    pub(crate) turns: bool,
+    pub(crate) numbers: Vec<(&'static str, f64)>,
+    /// By their numbers.
+    pub(crate) channels: Vec<Channel>,
 }
 
 /// A number of times a second, as a period.

@@ -1,20 +1,60 @@
 //! A session's recording, where one is asked for.
 
+use serde_json::{Value, json};
 use taut_agent::{OperatorNote, RobotNote, SessionObserver};
-use taut_core::{Duration, Time};
+use taut_core::{Bytes, Duration, Time};
 use taut_io::Clock;
 use taut_io::lines::{self, Line};
 use taut_io::recording::{Recording, RecordingConfig};
 use taut_io::session::Told;
 use taut_session::{Channel, ChannelEvent, OperatorEvent, RobotEvent};
 
-use crate::common::Common;
+use crate::common::{About, Common};
 use crate::error::Error;
 
 /// Of reports one in this time is written.
 const REPORTS: Duration = Duration::from_secs(1);
 /// Who ends a session waits so long for what is not written yet.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How the session is run, as `taut robot` and `taut operator` tell it.
+fn said(about: &About) -> Line {
+    let law = about.law.map_or("position_force", |law| law.kind.name());
+    let fields = [
+        ("end", json!(about.end)),
+        ("transport", json!(about.transport)),
+        ("secure", json!(true)),
+        ("law", json!(law)),
+        ("turns", json!(about.turns)),
+        ("taut", json!(env!("CARGO_PKG_VERSION"))),
+        ("channels", about.channels.iter().map(declared).collect()),
+    ];
+    let numbers = about.numbers.iter().map(|(name, number)| (*name, json!(number)));
+    Line::new("recording", fields.into_iter().chain(numbers))
+}
+
+/// As a file of channels has it.
+fn declared(channel: &Channel) -> Value {
+    let declaration = channel.declaration();
+    let mut spec = json!({
+        "name": declaration.name,
+        "kind": declaration.kind.name(),
+        "direction": declaration.direction.name(),
+        "schema": declaration.schema,
+        "encoding": declaration.encoding.name(),
+        "delivery": declaration.delivery.name(),
+        "deadline": Duration::from_micros(declaration.deadline_us.into()).to_string(),
+        "priority": declaration.priority,
+        "largest": Bytes::new(declaration.largest.into()).to_string(),
+    });
+    if declaration.rate_mhz > 0 {
+        spec["rate"] = json!(f64::from(declaration.rate_mhz) / 1e3);
+    }
+    if !channel.schema().text().is_empty() {
+        spec["definition"] = json!(channel.schema().text());
+    }
+    spec
+}
 
 /// What records, if anything does.
 pub(crate) struct Recorded {
@@ -29,14 +69,19 @@ impl Recorded {
     pub(crate) fn start(
         common: &Common,
         clock: Clock,
-        channels: Vec<Channel>,
+        about: About,
         failed: impl FnOnce(String) + Send + 'static,
     ) -> Result<Self, Error> {
-        let names = channels.iter().map(|channel| channel.name().to_owned()).collect();
+        let names = about.channels.iter().map(|channel| channel.name().to_owned()).collect();
         let start = |path: &std::path::PathBuf| {
-            let config = RecordingConfig::new().file(path).channels(channels);
+            let line = said(&about);
+            let config = RecordingConfig::new().file(path).channels(about.channels);
             let recording = Recording::start(config, clock, move |error| failed(error.to_string()));
-            recording.map_err(|error| Error::System(format!("record_to {}: {error}", path.display())))
+            let recording =
+                recording.map_err(|error| Error::System(format!("record_to {}: {error}", path.display())))?;
+            let now = clock.now();
+            recording.event(now, &line.at(now));
+            Ok(recording)
         };
         let recording = common.recording.as_ref().map(start).transpose()?;
         Ok(Self { recording, names, clock, reported: None })

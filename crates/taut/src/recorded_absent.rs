@@ -5,9 +5,8 @@ use taut_core::Time;
 use taut_io::Clock;
 use taut_io::lines::Line;
 use taut_io::session::Told;
-use taut_session::Channel;
 
-use crate::common::Common;
+use crate::common::{About, Common};
 use crate::error::Error;
 
 pub(crate) struct Recorded;
@@ -16,7 +15,7 @@ impl Recorded {
     pub(crate) fn start(
         _: &Common,
         _: Clock,
-        _: Vec<Channel>,
+        _: About,
         _: impl FnOnce(String) + Send + 'static,
     ) -> Result<Self, Error> {
         Ok(Self)

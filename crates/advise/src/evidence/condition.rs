@@ -2,9 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use taut_lab::scenario::{
-    Distribution, ElementSpec, LossSpec, QuicSpec, Scenario, SctpSpec, TcpSpec, TransportSpec,
-};
+use taut_lab::scenario::{Distribution, ElementSpec, LossSpec, Scenario, TcpSpec, TransportSpec};
 
 /// A network between operator and robot, the worse of its two directions.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -169,22 +167,25 @@ impl Carrier {
 /// Has it the settings that `taut robot` and `taut operator` give it? What else was measured speaks of a transport that nobody
 /// can take.
 fn shipped(transport: &TransportSpec) -> Result<(), String> {
-    let (is, settings) = match *transport {
-        // The kernel's, whose congestion control is the system's choice.
-        TransportSpec::Tcp(tcp) => (
-            TcpSpec { congestion: TcpSpec::default().congestion, ..tcp } == TcpSpec::linux(),
-            "{ tcp = { counted = \"segments\", rack = true, min_rto = \"200ms\" } }",
-        ),
-        TransportSpec::Etp(etp) => {
-            (etp.pack && etp.gap.is_none() && etp.tcp.is_none(), "{ etp = { pack = true } }")
-        }
-        TransportSpec::Quic(quic) => (quic == QuicSpec::default(), "\"quic\""),
-        TransportSpec::Sctp(sctp) => (sctp == SctpSpec::default(), "\"sctp\""),
-        TransportSpec::Udp | TransportSpec::Dccp(_) => (true, ""),
-        // Of several paths there is evidence from commands.
-        _ => (false, "none, but for [commands]"),
-    };
     let name = transport.name();
+    // Of several paths there is evidence from commands.
+    let ships = TransportSpec::shipped(name).filter(|ships| !ships.is_multipath());
+    let is = match (*transport, ships) {
+        // The kernel's, whose congestion control is the system's choice.
+        (TransportSpec::Tcp(tcp), Some(TransportSpec::Tcp(linux))) => {
+            TcpSpec { congestion: linux.congestion, ..tcp } == linux
+        }
+        (TransportSpec::Dccp(_), Some(_)) => true,
+        (_, ships) => Some(*transport) == ships,
+    };
+    let settings = match (transport, ships) {
+        (TransportSpec::Tcp(_), _) => {
+            "{ tcp = { counted = \"segments\", rack = true, min_rto = \"200ms\" } }".to_owned()
+        }
+        (TransportSpec::Etp(_), _) => "{ etp = { pack = true } }".to_owned(),
+        (_, Some(_)) => format!("\"{name}\""),
+        (_, None) => "none, but for [commands]".to_owned(),
+    };
     let wrong =
         || format!("{name} has settings that do not ship; evidence is of what is shipped: {settings}");
     if is { Ok(()) } else { Err(wrong()) }

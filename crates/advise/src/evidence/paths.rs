@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::figures::{rounded_up, worst};
 use super::{EvidenceError, digest_of, json, run_command, sha256_of};
 use taut_lab::campaign::Campaign;
-use taut_lab::scenario::{Commands, MtipMode, MtipPolicy, PathUse, Scenario, TransportSpec, Variant};
+use taut_lab::scenario::{MpquicSpec, MtipPolicy, MtipSpec, PathUse, Scenario, TransportSpec, Variant};
 use taut_report::result::RunResult;
 
 /// What taut was built with; `make evidence` writes it anew.
@@ -59,22 +59,34 @@ impl PathPoint {
     }
 }
 
-/// How `taut operator` and its peers are asked for what carries these commands; `None` where they cannot be.
-fn flags(commands: &Commands) -> Option<&'static str> {
-    Some(match commands.transport {
-        TransportSpec::Udp => "--transport udp",
-        TransportSpec::Mtip(spec) if spec.mode == MtipMode::Improved => match spec.policy {
-            MtipPolicy::Deadline => "--transport mtip",
-            MtipPolicy::All => "--transport mtip --policy all",
-            MtipPolicy::Adaptive => "--transport mtip --policy adaptive",
-            _ => return None,
-        },
-        TransportSpec::Mpquic(spec) if !spec.stream => match spec.paths {
-            PathUse::FailOver => "--transport mpquic",
-            PathUse::Duplicate => "--transport mpquic --policy all",
-        },
+/// How `taut operator` and its peers are asked for what carries such commands, and with which settings it does then; `None` where nobody can
+/// ask for it.
+fn shipped(transport: &TransportSpec) -> Option<(&'static str, TransportSpec)> {
+    let ships = TransportSpec::shipped(transport.name())?;
+    let asked = match (*transport, ships) {
+        (TransportSpec::Udp, ships) => ("--transport udp", ships),
+        (TransportSpec::Mtip(spec), TransportSpec::Mtip(ships)) => {
+            let flags = match spec.policy {
+                MtipPolicy::Deadline => "--transport mtip",
+                MtipPolicy::All => "--transport mtip --policy all",
+                MtipPolicy::Adaptive => "--transport mtip --policy adaptive",
+                MtipPolicy::Fixed(_) | MtipPolicy::Best(_) => return None,
+            };
+            // Clocks that agree are the scenario's, and nobody's.
+            let spec = MtipSpec { clocks: ships.clocks, ..spec };
+            (spec == MtipSpec { policy: spec.policy, ..ships })
+                .then_some((flags, TransportSpec::Mtip(spec)))?
+        }
+        (TransportSpec::Mpquic(spec), TransportSpec::Mpquic(ships)) => {
+            let flags = match spec.paths {
+                PathUse::FailOver => "--transport mpquic",
+                PathUse::Duplicate => "--transport mpquic --policy all",
+            };
+            (spec == MpquicSpec { paths: spec.paths, ..ships }).then_some((flags, *transport))?
+        }
         _ => return None,
-    })
+    };
+    Some(asked)
 }
 
 impl PathEvidence {
@@ -91,7 +103,8 @@ impl PathEvidence {
         SHIPPED.into_iter().map(parse).collect()
     }
 
-    /// Runs the variants of a scenario of commands that `taut operator` can be asked for, with every seed.
+    /// Runs the variants of a scenario of commands that `taut operator` can be asked for, with every seed: in a session, and with the settings
+    /// that it has then.
     ///
     /// # Errors
     /// A scenario that cannot be read or run, or has no commands.
@@ -131,7 +144,13 @@ impl PathEvidence {
 
     /// The command that makes the runs behind a point again.
     pub fn command(&self, point: &PathPoint) -> String {
-        run_command(&self.scenario, &point.variant, &self.seeds)
+        let run = run_command(&self.scenario, &point.variant, &self.seeds);
+        let policy = point.flags.strip_prefix("--transport mtip");
+        let policy = policy.map(|flags| flags.strip_prefix(" --policy ").unwrap_or("deadline"));
+        let transport = policy.map_or_else(String::new, |policy| {
+            format!(" --set 'commands.transport={{mtip={{policy=\"{policy}\"}}}}'")
+        });
+        format!("{run} --set commands.bare=false{transport}")
     }
 
     /// As JSON, a line for each point.
@@ -148,24 +167,29 @@ impl PathEvidence {
 
 fn measure(
     scenario: &Scenario,
-    mut variants: Vec<(Variant, Scenario)>,
+    variants: Vec<(Variant, Scenario)>,
     seeds: &[u64],
     progress: &(dyn Fn(f64) + Sync),
 ) -> Result<Vec<PathPoint>, String> {
-    let flags = |scenario: &Scenario| scenario.commands.as_ref().and_then(flags);
-    variants.retain(|(_, scenario)| flags(scenario).is_some());
+    let as_shipped = |(variant, mut scenario): (Variant, Scenario)| {
+        let commands = scenario.commands.as_mut()?;
+        let (flags, transport) = shipped(&commands.transport)?;
+        (commands.transport, commands.bare) = (transport, false);
+        Some((flags, (variant, scenario)))
+    };
+    let (flags, variants): (Vec<&str>, Vec<_>) = variants.into_iter().filter_map(as_shipped).unzip();
     let campaign = Campaign::new(scenario, &variants, seeds);
     let runs = campaign.and_then(|campaign| campaign.run_all(progress)).map_err(|e| e.to_string())?;
-    let point = |(i, (variant, scenario)): (usize, &(Variant, Scenario))| {
+    let point = |(i, (variant, _)): (usize, &(Variant, Scenario))| {
         let of: Vec<&RunResult> = runs.iter().filter(|run| run.variant == i).map(|run| &run.result).collect();
         let in_time = of.iter().map(|run| run.commands.as_ref()?.in_time_percent);
         let least = in_time.map(|share| share.unwrap_or(0.0)).reduce(f64::min).unwrap_or(0.0);
         let counted: Result<Vec<String>, _> =
             of.iter().map(|run| serde_json::to_string(&run.commands).map_err(|e| e.to_string())).collect();
-        let several = !matches!(flags(scenario), Some("--transport udp"));
+        let several = flags[i] != "--transport udp";
         Ok(PathPoint {
             variant: variant.name.clone(),
-            flags: flags(scenario).expect("the others were left out").to_owned(),
+            flags: flags[i].to_owned(),
             in_time_percent: (least * 1e3).floor() / 1e3,
             copies: worst(&of, |run| run.commands.as_ref()?.copies).filter(|_| several),
             p99_ms: worst(&of, |run| run.commands.as_ref()?.latency_ms.as_ref().map(|delay| delay.p99)),

@@ -74,6 +74,14 @@ impl Question {
             let share = 100.0 * self.loss.as_fraction();
             return Err(format!("{share} % is more than a session lives with, less than 50%"));
         }
+        for (both, one, other) in [
+            (self.rtt.is_some() && self.one_way.is_some(), "rtt", "one_way"),
+            (self.reliable && self.tolerate.is_some(), "reliable", "tolerate"),
+        ] {
+            if both {
+                return Err(format!("{} and {} are both given: one of them", name(one), name(other)));
+            }
+        }
         let paths = self.paths.unwrap_or(1);
         if !(1..=8).contains(&paths) {
             return Err(format!("{} is 1 to 8", name("paths")));
@@ -136,6 +144,7 @@ impl Question {
         }
         let given = [
             ("burst", self.burst.is_some()),
+            ("video", self.video),
             ("jitter_budget", self.jitter_budget.is_some()),
             ("tolerate", self.tolerate.is_some()),
             ("reliable", self.reliable),

@@ -178,9 +178,6 @@ fn questions(need: &Need) -> Vec<Question> {
     if need.os != Os::Linux {
         questions.push(("operating system", format!("runs on {:?}?", need.os), system));
     }
-    if need.paths > 1 {
-        questions.push(("paths", format!("uses {} networks at once?", need.paths), paths));
-    }
     if need.nat {
         questions.push(("nat", "outlives a change of address by a NAT?".into(), address));
     }
@@ -222,11 +219,6 @@ fn secured(need: &Need, estimate: &Estimate) -> Answer {
 fn system(need: &Need, _: &Estimate) -> Answer {
     let what = format!("the driver needs Linux 5.11 or newer; none for {:?} exists", need.os);
     Answer { says: "Linux only".into(), failure: Some((what, None)), at: None }
-}
-
-fn paths(_: &Need, _: &Estimate) -> Answer {
-    let what = "uses one network at a time".to_owned();
-    Answer { says: "one at a time".into(), failure: Some((what, None)), at: None }
 }
 
 fn address(_: &Need, estimate: &Estimate) -> Answer {

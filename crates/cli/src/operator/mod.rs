@@ -353,6 +353,11 @@ impl Arguments {
             ("rate_hz", json!(self.rate)),
             ("deadline_ms", json!(self.deadline.as_millis_f64())),
             ("reliable", json!(self.reliable)),
+            ("turns", json!(self.law.turns())),
+            ("settings", json!(self.paths.simulated(self.transport))),
+            ("codec", json!(self.codec.codec)),
+            ("sample_length", json!(self.codec.length())),
+            ("congestion_control", json!(self.congestion)),
         ]
     }
 

@@ -15,7 +15,7 @@ use taut_session::RobotConfig;
 
 use super::answering::Answering;
 use super::ends;
-use crate::host::{self, OnSignal, json_line};
+use crate::host::{OnSignal, json_line};
 use crate::{Ended, print};
 
 pub(super) fn listening(as_json: bool, clock: &Clock, endpoint: &Endpoint) -> Ended {

@@ -126,6 +126,15 @@ fn a_changed_result_is_told() {
     assert_eq!(ended.status, 1);
     assert!(ended.out.ends_with("replay of out/run.json: DIFFERENT\n"), "{}", ended.out);
     assert_eq!(ended.err.lines().count(), 1, "{}", ended.err);
+    let own = format!("\"taut\": \"{}\"", env!("CARGO_PKG_VERSION"));
+    assert!(text.contains(&own), "{text}");
+    world.write("out/run.json", text.replacen(&own, "\"taut\": \"0.0.1\"", 1));
+    let ended = world.taut("replay out/run.json");
+    assert!(ended.err.contains("made by taut 0.0.1,"), "{}", ended.err);
+    world.write("out/run.json", text.replacen("\"seed\":", "\"ran\": \"real\", \"seed\":", 1));
+    let ended = world.taut("replay out/run.json");
+    assert_eq!(ended.status, 2, "{ended:?}");
+    assert!(ended.err.contains("was run over real sockets"), "{}", ended.err);
 }
 
 #[test]

@@ -119,6 +119,7 @@ fn what_is_missing_or_wrong_is_one_line() {
         ("recommend --rtt 40ms --loss 1", "--loss 1%?"),
         ("recommend --rtt 8ms --paths 2 --measure", "--measure has no effect with --paths"),
         ("recommend --rtt 8ms --paths 2 --os windows", "--os windows and --paths: several networks"),
+        ("recommend --rtt 8ms --paths 2 --video", "--video has no effect with --paths"),
         ("recommend --rtt 8ms --paths 2 --reliable", "--reliable has no effect with --paths"),
         ("evidence", "SCENARIO"),
         ("evidence absent.toml -q", "absent.toml"),

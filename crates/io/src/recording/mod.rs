@@ -292,6 +292,50 @@ mod tests {
     }
 
     #[test]
+    fn each_file_says_how_the_session_is_run_and_with_whom() {
+        let folder = std::env::temp_dir().join(format!("taut-each-file-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir_all(&folder).unwrap();
+        let schema = Schema::new("a", Encoding::Raw);
+        let channel = Channel::new("a", Direction::ToRobot, ChannelKind::Telemetry, schema);
+        let (items, waiting) = sync_channel(1_000);
+        let queue = Queue { items, shared: Arc::new(Shared::default()) };
+        let event = |name: &str| Content::Event(format!("{{\"event\":\"{name}\",\"t_s\":0}}"));
+        for name in ["recording", "path_there", "connected"] {
+            queue.put(Time::ZERO, Time::ZERO, 0, event(name));
+        }
+        let mut state = 1_u32;
+        let mut noise = || {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 24) as u8
+        };
+        for number in 0..120 {
+            let payload = (0..4_000).map(|_| noise()).collect();
+            queue.put(Time::ZERO, Time::ZERO, number, Content::Channel(ChannelId(0), payload));
+        }
+        let (shared, (ready, _is_ready)) = (queue.shared.clone(), sync_channel(1));
+        drop(queue);
+        let pieces = Some(Pieces::new(folder.join("a.mcap"), 1_000_000).unwrap());
+        let (view, clock) = (None, Clock::start());
+        let writer =
+            Writer { pieces, view, channels: vec![channel], epoch_ns: 0, clock, shared: shared.clone() };
+        writer.run(&waiting, &ready, |error| panic!("{error}"));
+        assert_eq!(shared.written.load(Ordering::Relaxed), 123);
+        let texts = |path: PathBuf| {
+            let bytes = std::fs::read(path).unwrap();
+            let messages = mcap::MessageStream::new(&bytes).unwrap().map(Result::unwrap);
+            let events = messages.filter(|message| message.channel.topic == "taut/events");
+            events.map(|message| String::from_utf8(message.data.to_vec()).unwrap()).collect::<String>()
+        };
+        let all: Vec<String> =
+            std::fs::read_dir(&folder).unwrap().map(|entry| texts(entry.unwrap().path())).collect();
+        std::fs::remove_dir_all(&folder).unwrap();
+        assert!(all.len() > 1, "{all:?}");
+        assert!(all.iter().all(|text| text.contains("recording") && text.contains("connected")), "{all:?}");
+        assert_eq!(all.iter().filter(|text| text.contains("path_there")).count(), 1, "{all:?}");
+    }
+
+    #[test]
     fn definitions_that_would_fill_a_file_do_not_make_one_of_each_message() {
         let folder = std::env::temp_dir().join(format!("taut-definitions-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&folder);

@@ -32,6 +32,9 @@ const MESSAGE_OVERHEAD: u64 = 9 + 22 + 16;
 const CHUNK_INDEX: u64 = 82;
 const CHUNK_INDEX_TOPIC: u64 = 10;
 
+/// What each file says: how the session is run, and with whom.
+const IN_EACH_FILE: [&str; 2] = [r#""event":"recording""#, r#""event":"connected""#];
+
 /// Writes a recording, piece by piece, and shows it to whoever looks on.
 pub(super) struct Writer {
     pub(super) pieces: Option<Pieces>,
@@ -46,6 +49,8 @@ pub(super) struct Writer {
 /// Where it goes, as long as that is to be had.
 struct Out {
     piece: Option<Piece>,
+    /// The last of each of [`IN_EACH_FILE`]: when it happened, and its line.
+    in_each_file: [Option<(Time, Arc<Vec<u8>>)>; 2],
     view: Option<View>,
     /// What nobody was told yet, and since when.
     not_shown: NotShown,
@@ -105,7 +110,8 @@ impl Writer {
         });
         let view = view.transpose()?;
         let piece = self.pieces.as_ref().map(|pieces| Piece::begin(pieces.begin()?, self.epoch_ns));
-        Ok(Out { piece: piece.transpose()?, view, not_shown: NotShown::default(), since: Time::ZERO })
+        let (not_shown, since) = (NotShown::default(), Time::ZERO);
+        Ok(Out { piece: piece.transpose()?, in_each_file: [None, None], view, not_shown, since })
     }
 
     fn put(&self, out: &mut Out, message: Recorded) -> io::Result<()> {
@@ -121,7 +127,14 @@ impl Writer {
             return Ok(());
         }
         let log_time = self.epoch_ns + seen.as_nanos();
+        let in_each_file = match &content {
+            Content::Event(line) => IN_EACH_FILE.iter().position(|event| line.contains(event)),
+            _ => None,
+        };
         let bytes = Arc::new(content.into_bytes(sequence));
+        if let Some(which) = in_each_file {
+            out.in_each_file[which] = Some((made, bytes.clone()));
+        }
         if let Some(view) = view {
             let not_shown = view.show(topic, log_time, &bytes);
             self.shared.superseded.fetch_add(not_shown.superseded, Ordering::Relaxed);
@@ -174,7 +187,14 @@ impl Writer {
             piece.end()?;
         }
         if is_full && !ends {
-            out.piece = Some(Piece::begin(pieces.begin()?, self.epoch_ns)?);
+            let mut piece = Piece::begin(pieces.begin()?, self.epoch_ns)?;
+            let now = self.clock.now();
+            for (made, line) in out.in_each_file.iter().flatten() {
+                piece.put(Topic::Events, now, *made, 0, line, &self.channels)?;
+            }
+            // They were counted in the first file.
+            piece.count = 0;
+            out.piece = Some(piece);
         }
         Ok(())
     }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::inputs::RunError;
 use super::{EVENTS, PACKETS, SAMPLES};
 use taut_report as report;
-use taut_report::result::Input;
+use taut_report::result::{Input, Ran};
 
 /// What the files of a folder belong to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,11 +102,14 @@ fn children(folder: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// `seed-7.json`
+/// `seed-7.json`, or how it ran after the number: `seed-7-real.json`.
 fn is_run(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let seed = name.strip_prefix("seed-").and_then(|rest| rest.strip_suffix(".json"));
-    seed.is_some_and(|seed| seed.parse::<u64>().is_ok())
+    let seed = seed.map(|seed| seed.split_once('-').map_or((seed, None), |(seed, ran)| (seed, Some(ran))));
+    seed.is_some_and(|(seed, ran)| {
+        seed.parse::<u64>().is_ok() && ran.is_none_or(|ran| Ran::ALL.iter().any(|one| one.name() == ran))
+    })
 }
 
 /// A figure begins as those of reports do: nobody else's drawing is touched.

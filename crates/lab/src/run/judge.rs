@@ -1,6 +1,6 @@
 //! Against the limits, and beside the model.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use taut_core::{Bytes, Duration, FlowId, Medium, Probability};
 use taut_qos::limits::{Beside, Check, Profile, check};
@@ -11,8 +11,8 @@ use super::flows::FlowInfo;
 use super::teleop::MOST_RIPPLE_PERCENT;
 use crate::metrics::{CycleSummary, CycleWatch};
 use crate::scenario::{
-    self, Cross, Direction, ElementSpec, LinkSpec, Model, MultiplexerSpec, SamplerSpec, Scenario, Session,
-    Traffic, Video, VideoSource,
+    self, Cross, Direction, ElementSpec, Model, MultiplexerSpec, SamplerSpec, Scenario, Session, Traffic,
+    Video, VideoSource, Ways,
 };
 use taut_report::result::{
     EmergencyResult, FlowOwner, FlowPart, LimitResult, MediumResult, ModelCondition, ModelMeasure,
@@ -59,12 +59,14 @@ fn beside_force(video: &VideoResult) -> Vec<LimitResult> {
 /// Every emergency stop was acknowledged, and so soon.
 pub(super) fn stops(teleop: &TeleopResult, within: Duration) -> LimitResult {
     let presses = &teleop.emergencies;
-    let unanswered = presses.iter().filter(|press| press.added_ms().is_none()).count();
+    let unanswered = presses.iter().filter(|press| press.acknowledged_ms.is_none()).count();
     let most = presses.iter().filter_map(EmergencyResult::added_ms).fold(f64::NEG_INFINITY, f64::max);
     let limit = within.as_millis_f64();
     let reason = match (presses.len(), unanswered) {
         (0, _) => Some("no emergency stop was pressed".to_owned()),
-        (_, 0) => None,
+        // Of presses that one acknowledgement answers, the path of the first alone is known, and that waited longest.
+        (_, 0) if most.is_finite() => None,
+        (_, 0) => Some("the time of the path is not known".to_owned()),
         (all, some) => Some(format!("{some} of {all} were not acknowledged")),
     };
     // Times are floats of nanoseconds: a difference may be off by a part in 10¹⁵.
@@ -300,8 +302,8 @@ fn beyond_its_cross(scenario: &Scenario, model: &Model, session: &Session) -> Ve
         Direction::Forward => (&session.operator, &session.robot),
         Direction::Backward => (&session.robot, &session.operator),
     };
-    let shared: Vec<(&str, &str)> = hops(&scenario.links[&model.link])
-        .into_iter()
+    let shared: Vec<(&str, &str)> = scenario.links[&model.link]
+        .hops()
         .filter(|hop| needs(scenario, &model.link, *hop, stream.0, stream.1))
         .collect();
     let beside = |cross: &Cross| {
@@ -339,34 +341,9 @@ fn beyond_its_cross(scenario: &Scenario, model: &Model, session: &Session) -> Ve
     ]
 }
 
-/// The directions of a link, each from a vertex to a vertex.
-fn hops(link: &LinkSpec) -> Vec<(&str, &str)> {
-    let both = link.between.iter().flat_map(|[a, b]| [(a.as_str(), b.as_str()), (b, a)]);
-    both.chain(link.from.as_deref().zip(link.to.as_deref())).collect()
-}
-
-/// Does every way between two vertices pass this hop of this link? `NAME/*` stands for the hosts of a LAN, all alike.
+/// Does every way between two vertices pass this hop of this link?
 fn needs(scenario: &Scenario, link: &str, hop: (&str, &str), from: &str, to: &str) -> bool {
-    let host = |end: &str| end.strip_suffix("/*").map_or_else(|| end.to_owned(), |lan| format!("{lan}/1"));
-    let (from, to) = (host(from), host(to));
-    let mut ways: Vec<(String, String)> = scenario
-        .links
-        .iter()
-        .flat_map(|(name, spec)| hops(spec).into_iter().filter(move |h| name != link || *h != hop))
-        .map(|(a, b)| (a.to_owned(), b.to_owned()))
-        .collect();
-    for (name, lan) in &scenario.lans {
-        for host in (1..=lan.hosts).map(|host| format!("{name}/{host}")) {
-            ways.push((name.clone(), host.clone()));
-            ways.push((host, name.clone()));
-        }
-    }
-    let (mut seen, mut frontier) = (BTreeSet::from([from.as_str()]), vec![from.as_str()]);
-    while let Some(vertex) = frontier.pop() {
-        let next = ways.iter().filter(|(a, _)| a == vertex).map(|(_, b)| b.as_str());
-        frontier.extend(next.filter(|next| seen.insert(next)));
-    }
-    !seen.contains(to.as_str())
+    !Ways::of(scenario).lead(from, to, |begin, way| way.link != Some(link) || (begin, way.to.as_str()) != hop)
 }
 
 /// What the model calls this scenario. What its session says beside media is no load: acknowledgements travel with them, and a few

@@ -6,7 +6,7 @@ use taut_lab::campaign::{Campaign, CampaignRun};
 use taut_lab::job::campaign_json;
 use taut_lab::scenario::{Scenario, Setting, Variant};
 use taut_report::result::CampaignResult;
-use taut_report::{campaign_html, campaign_text};
+use taut_report::{campaign_html, campaign_table_text, campaign_text};
 
 use crate::world::short;
 
@@ -98,6 +98,9 @@ fn measures_that_only_some_runs_have_are_summed_up_over_those() {
     assert!(delay.runs < 12 && delay.runs > 0 && loss.runs == 12, "{delay:?} {loss:?}");
     assert!(delay.min > 8.0 - 1e-9, "no zero for a run without any: {delay:?}");
     assert!(campaign_text(&result).contains(&format!("in {} of 12 runs", delay.runs)));
+    // A mean over those alone is said to be one.
+    let of = format!("({} of 12)", delay.runs);
+    assert!(campaign_html(&result).contains(&of) && campaign_table_text(&result).contains(&of));
 }
 
 #[test]
@@ -143,6 +146,47 @@ fn what_a_source_reports_stands_beside_a_measure() {
             assert_eq!(found, wanted, "{name} {duration} {}", variant.name);
         }
     }
+}
+
+#[test]
+fn what_is_reported_of_no_measure_is_named() {
+    let variant = "[[variant]]\nname = \"near\"\nreported = { \"backward haptic los\" = 0.0, \"backward haptic loss\" = 0.0 }\n";
+    let text = short(r#"{ delay = "8ms" }"#, "", "haptic = {}").to_toml() + variant;
+    let result = run(&Scenario::parse("reported.toml", &text).unwrap(), &[1]);
+    assert_eq!(result.variants[0].not_measured, ["backward haptic los"]);
+    let line = "near: reported, but not measured: backward haptic los";
+    for text in [campaign_text(&result), campaign_table_text(&result), campaign_html(&result)] {
+        assert!(text.contains(line), "{text}");
+    }
+}
+
+#[test]
+fn a_variant_of_which_a_key_is_set_otherwise_says_so_and_has_no_source() {
+    let variants = r#"
+[[variant]]
+name = "8 ms"
+set = { "links.wire.chain" = [{ delay = "8ms" }] }
+reported = { "backward haptic loss" = 0.0 }
+
+[[variant]]
+name = "as it is"
+reported = { "backward haptic loss" = 0.0 }
+"#;
+    let text = short(r#"{ delay = "2ms" }"#, "", "haptic = {}").to_toml() + variants;
+    let scenario = Scenario::parse("variants.toml", &text).unwrap();
+    let of = |setting: &str, chosen: fn(usize) -> bool| {
+        let made = scenario.expand_with(&[setting.parse().unwrap()], |number, _| chosen(number)).unwrap();
+        let told =
+            |(variant, _): (Variant, Scenario)| (variant.name, variant.set.len(), variant.reported.len());
+        made.into_iter().map(told).collect::<Vec<_>>()
+    };
+    let changed = |key: &str, set| (format!("8 ms (but for {key})"), set, 0);
+    let (whole, part) = ("links.wire.chain", "wire.delay");
+    let itself = || ("as it is".to_owned(), 0, 1);
+    assert_eq!(of("links.wire.chain=[]", |_| true), [changed(whole, 0), itself()]);
+    assert_eq!(of("wire.delay=9ms", |_| true), [changed(part, 1), itself()]);
+    assert_eq!(of("duration=2s", |_| true), [("8 ms".to_owned(), 1, 1), itself()]);
+    assert_eq!(of("wire.delay=9ms", |number| number == 1), [itself()]);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::{Row, RowAccessor};
 use taut_core::Seed;
-use taut_lab::job::{compare, many, single};
+use taut_lab::job::{compare, lay, many, single};
 use taut_lab::run::{Extras, Output, RunError, run};
 use taut_lab::scenario::Variant;
 
@@ -154,6 +154,25 @@ fn results_of_a_campaign_are_never_removed_but_named() {
     );
     let (_, again) = many(&scenario, &variants, &[2], Some(&folder), &|_| ()).unwrap();
     assert_eq!(again.unrelated, [folder.join("run.json"), folder.join("runs/01/seed-1.json")]);
+}
+
+#[test]
+fn a_report_that_is_laid_over_another_replaces_it_and_names_what_is_left_of_it() {
+    let [made, folder] = ["lay-made", "lay"].map(folder);
+    let write = |path: PathBuf, text: &str| {
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    let result = r#"{"taut": "1"}"#;
+    for (folder, seed) in [(&made, 1), (&folder, 2)] {
+        write(folder.join("comparison.json"), result);
+        write(folder.join(format!("runs/01/seed-{seed}-kernel.json")), result);
+    }
+    write(folder.join("figures/cdf-old.svg"), taut_report::FIGURE_BEGINS);
+    let written = lay(&made, &folder).unwrap();
+    assert_eq!(written.removed, [folder.join("figures/cdf-old.svg")]);
+    assert_eq!(written.unrelated, [folder.join("runs/01/seed-2-kernel.json")]);
+    assert!(folder.join("runs/01/seed-1-kernel.json").exists());
 }
 
 #[test]

@@ -70,6 +70,19 @@ fn a_session_over_tcp_may_take_no_time_and_comes_to_its_end() {
 }
 
 #[test]
+fn settings_of_a_transport_that_would_do_nothing_are_refused() {
+    let stream = "{ mpquic = { stream = true } }";
+    let commands = |bare: bool| {
+        format!("commands = {{ from = \"lan/1\", to = \"far\", bare = {bare}, transport = {stream} }}\n")
+    };
+    assert_refused(TIMED, &commands(false), "commands.transport.mpquic.stream");
+    read(TIMED, &commands(true)).unwrap();
+    assert_refused(TIMED, &session("lan/1", "far", stream), "session.transport.mpquic.stream");
+    let packed = "{ etp = { gap = \"1ms\", tcp = {}, pack = true } }";
+    assert_refused(TIMED, &session("lan/1", "far", packed), "session.transport.etp.pack");
+}
+
+#[test]
 fn nobody_sends_to_himself() {
     assert_refused(TIMED, &session("far", "far", "\"udp\""), "session.robot: is `far`, as the operator is");
     for end in ["far", "lan/1", "lan/*"] {

@@ -212,8 +212,10 @@ fn an_emergency_stop_takes_a_round_trip_and_a_millisecond_through_full_queues_ov
 
 #[test]
 fn a_stop_that_is_pressed_again_within_a_round_trip_is_acknowledged_for_both_presses() {
-    let scenario = over(r#""udp""#, false, &[r#"teleop.stops=["1s", "1.006s", "1.015s"]"#]);
+    let settings = [r#"teleop.stops=["1s", "1.006s", "1.015s"]"#, "teleop.stop_within=1ms"];
+    let scenario = over(r#""udp""#, false, &settings);
     let result = run(&scenario, Seed::new(1), &mut |_| ()).unwrap();
+    assert!(result.verdict.met, "{:?}", result.verdict);
     let presses = &teleop(&result).emergencies;
     let [Some(first), Some(second), Some(third)] = [0, 1, 2].map(|at: usize| presses[at].acknowledged_ms)
     else {

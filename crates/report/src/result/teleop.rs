@@ -264,8 +264,11 @@ pub struct TouchResult {
     /// How long the second halves of the rests were together, in seconds.
     pub rest_s: f64,
     /// The round trip from which on what is touched rattles, in milliseconds: the margin of hand, arm and surface, of which the
-    /// network knows nothing. Absent where no delay makes it rattle.
+    /// network knows nothing. Absent where no delay makes it rattle, and where that is not known.
     pub critical_rtt_ms: Option<f64>,
+    /// That margin is not known: no linear model has the surface, whose hysteresis is above 0 and below a tenth.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub margin_unknown: bool,
     /// How stiff it might be over the delay of this run; absent where that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub critical: Option<TouchCritical>,

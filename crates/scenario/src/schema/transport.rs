@@ -57,6 +57,22 @@ impl TransportSpec {
         }
     }
 
+    /// As it runs over sockets where nothing else is said, by its name; `None` where it is simulated alone.
+    pub fn shipped(name: &str) -> Option<Self> {
+        Some(match name {
+            "udp" => Self::Udp,
+            // The kernel's.
+            "tcp" => Self::Tcp(TcpSpec::linux()),
+            "etp" => Self::Etp(EtpSpec { pack: true, ..EtpSpec::default() }),
+            "quic" => Self::Quic(QuicSpec::default()),
+            "sctp" => Self::Sctp(SctpSpec::default()),
+            "dccp" => Self::Dccp(DccpSpec { ccid: 2 }),
+            "mtip" => Self::Mtip(MtipSpec::default()),
+            "mpquic" => Self::Mpquic(MpquicSpec::default()),
+            _ => return None,
+        })
+    }
+
     /// Does it use several paths at once?
     pub fn is_multipath(&self) -> bool {
         matches!(self, Self::Mtip(_) | Self::Mptcp(_) | Self::Mpquic(_) | Self::EveryPath)

@@ -34,10 +34,19 @@ pub(super) fn check(commands: &Commands, duration: Duration, vertices: &BTreeSet
             format!("makes {count} commands in {duration}; {most}: shorten the run"),
         );
     }
-    check_transport("commands.transport", &commands.transport, commands.paths)
+    let transport = match commands.transport {
+        TransportSpec::Mpquic(mpquic) if commands.bare => {
+            TransportSpec::Mpquic(MpquicSpec { stream: false, ..mpquic })
+        }
+        other => other,
+    };
+    check_transport("commands.transport", &transport, commands.paths)
 }
 
 pub(super) fn check_mpquic(key: &str, mpquic: &MpquicSpec) -> Checked {
+    if mpquic.stream {
+        return fault(format!("{key}.stream"), "is for commands without a session only: `bare = true`");
+    }
     let (ms, minute) = (Duration::from_millis(1), Duration::from_secs(60));
     within(format!("{key}.path_idle_timeout"), mpquic.path_idle_timeout, ms * 20, minute)?;
     within(format!("{key}.keep_alive"), mpquic.keep_alive, ms * 5, minute)

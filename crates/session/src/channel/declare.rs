@@ -246,7 +246,8 @@ impl Channel {
         if is_motion { motion::Schema::from_name(&self.schema.name) } else { None }
     }
 
-    pub(super) fn declaration(&self) -> Declaration {
+    /// As this end says it to the other.
+    pub fn declaration(&self) -> Declaration {
         Declaration {
             direction: self.direction,
             kind: self.kind,

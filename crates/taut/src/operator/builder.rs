@@ -8,7 +8,7 @@ use taut_session::{Direction, OperatorConfig};
 
 use super::event::Told;
 use super::hand::Hand;
-use crate::common::{Common, Known, declare, period};
+use crate::common::{About, Common, Known, declare, period};
 use crate::coupled::{Felt, coupling, felt};
 use crate::device::OperatorDevice;
 use crate::error::Error;
@@ -55,10 +55,11 @@ pub(super) struct Parts {
     pub(super) settings: OperatorSettings,
     pub(super) hand: Felt,
     pub(super) told: Arc<Told>,
-    /// Channels by their numbers.
     #[cfg_attr(not(feature = "sockets"), expect(dead_code, reason = "for a recording"))]
-    pub(super) channels: Vec<taut_session::Channel>,
+    pub(super) about: About,
 }
+
+const DEADLINE: taut_core::Duration = taut_core::Duration::from_millis(200);
 
 impl OperatorBuilder {
     /// Nothing is set yet.
@@ -204,10 +205,10 @@ impl OperatorBuilder {
         let session = OperatorConfig::new().rate(rate).feedback_force(force);
         let coupling = coupling(self.control.as_ref(), self.turns, self.device.is_some())?;
         let mut session = session.feedback_torque(torque).turns(self.turns);
-        session = session.control_law(coupling.and_then(|coupling| coupling.told()));
-        if let Some(deadline) = self.deadline {
-            session = session.deadline(ours(deadline));
-        }
+        let law = coupling.and_then(|coupling| coupling.told());
+        session = session.control_law(law);
+        let deadline = self.deadline.map_or(DEADLINE, ours);
+        session = session.deadline(deadline);
         let (mut ports, mut channels) = (Ports::default(), Vec::new());
         for port in std::mem::take(&mut self.channels) {
             session = declare(session, &port, Direction::ToRobot, OperatorConfig::channel)?;
@@ -218,7 +219,12 @@ impl OperatorBuilder {
         let told = Arc::new(Told::new(ports, self.record.is_some(), there));
         let settings = settings.resumes(policy);
         let hand = felt(coupling, Hand::new(self.device.take()), period, [force, torque]);
-        Ok(Parts { known, session, settings, hand, told, channels })
+        let (period_ms, deadline_ms) = (period.as_millis_f64(), deadline.as_millis_f64());
+        let numbers =
+            vec![("period_ms", period_ms), ("rate_hz", f64::from(rate)), ("deadline_ms", deadline_ms)];
+        let (transport, turns) = (known.kind.name(), self.turns);
+        let about = About { end: "operator", transport, law, turns, numbers, channels };
+        Ok(Parts { known, session, settings, hand, told, about })
     }
 
     pub(super) fn address(&self) -> Result<&str, Error> {

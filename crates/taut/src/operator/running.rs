@@ -41,7 +41,7 @@ impl OperatorBuilder {
             return Err(Error::invalid("record", why));
         }
         let state = self.common.state_file()?;
-        let Parts { known, session, settings, hand, told, channels } = self.parts()?;
+        let Parts { known, session, settings, hand, told, about } = self.parts()?;
         let clock = Clock::start();
         let fingerprint = known.identity.fingerprint();
         let endpoint = Endpoint::connect(known.transport(), remote, known.credentials(), &clock);
@@ -52,7 +52,7 @@ impl OperatorBuilder {
         }
         let ended = Arc::clone(&told);
         let failed = move |why| ended.events.queue.push(OperatorEvent::RecordingEnded { why });
-        let mut recorded = Recorded::start(&self.common, clock, channels, failed)?;
+        let mut recorded = Recorded::start(&self.common, clock, about, failed)?;
         if let Some(observer) = recorded.observer() {
             config = config.observed(observer);
         }

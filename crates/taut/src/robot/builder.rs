@@ -10,7 +10,7 @@ use taut_session::{
 
 use super::event::Told;
 use crate::body::{Body, Moved, Part, Plant, Typed};
-use crate::common::{Common, Known, declare, period};
+use crate::common::{About, Common, Known, declare, period};
 use crate::coupled::{Led, coupling, led};
 use crate::device::RobotDevice;
 use crate::error::Error;
@@ -77,9 +77,8 @@ pub(super) struct Parts {
     pub(super) body: Arc<Body>,
     pub(super) plant: Led,
     pub(super) told: Arc<Told>,
-    /// Channels by their numbers.
     #[cfg_attr(not(feature = "sockets"), expect(dead_code, reason = "for a recording"))]
-    pub(super) channels: Vec<Channel>,
+    pub(super) about: About,
 }
 
 /// The watchdog's time.
@@ -270,7 +269,8 @@ impl RobotBuilder {
         let (mut parts, mut ports, mut channels) = (Vec::new(), Ports::default(), Vec::new());
         let limits = self.hand(&mut parts)?;
         let coupling = coupling(self.control.as_ref(), self.turns, !parts.is_empty())?;
-        session = session.limits(limits).control_law(coupling.and_then(|coupling| coupling.told()));
+        let law = coupling.and_then(|coupling| coupling.told());
+        session = session.limits(limits).control_law(law);
         for declared in std::mem::take(&mut self.channels) {
             match declared {
                 Declared::Port(port) => {
@@ -309,7 +309,10 @@ impl RobotBuilder {
         let body = Body::new(parts);
         let plant = led(coupling, Plant::new(Arc::clone(&body), period), limits, ours(watchdog));
         let names = channels.iter().map(|channel: &Channel| channel.name().to_owned()).collect();
-        Ok(Parts { known, session, body, plant, told: Arc::new(Told::new(ports, names)), channels })
+        let numbers = vec![("watchdog_ms", ours(watchdog).as_millis_f64())];
+        let (transport, turns) = (known.kind.name(), self.turns);
+        let about = About { end: "robot", transport, law, turns, numbers, channels };
+        Ok(Parts { known, session, body, plant, told: Arc::new(Told::new(ports, names)), about })
     }
 
     /// The device that states move, and its limits. Where there is none, no state is taken.
@@ -385,7 +388,10 @@ mod tests {
         let trusted = identity.fingerprint();
         let builder = RobotBuilder::new().identity(identity).trust(trusted).transport("udp");
         let limits = vec![crate::JointLimits::new().position(-1.0, 1.0).velocity(1.0).effort(1.0)];
-        builder.motion_over(channel, "elbow", limits, Arm).parts().map(|mut parts| parts.channels.remove(0))
+        builder
+            .motion_over(channel, "elbow", limits, Arm)
+            .parts()
+            .map(|mut parts| parts.about.channels.remove(0))
     }
 
     #[test]

@@ -53,7 +53,7 @@ impl RobotBuilder {
                        say `forgets_stops()`";
             return Err(Error::Missing { what: "the file for stops", how });
         }
-        let Parts { known, session, body, plant, told, channels } = self.parts()?;
+        let Parts { known, session, body, plant, told, about } = self.parts()?;
         let clock = Clock::start();
         let fingerprint = known.identity.fingerprint();
         let (transport, at) = (known.transport(), resolve("listen", &listen)?);
@@ -66,7 +66,7 @@ impl RobotBuilder {
         }
         let ended = Arc::clone(&told);
         let failed = move |why| ended.events.queue.push(RobotEvent::RecordingEnded { why });
-        let mut recorded = Recorded::start(&self.common, clock, channels, failed)?;
+        let mut recorded = Recorded::start(&self.common, clock, about, failed)?;
         if let Some(observer) = recorded.observer() {
             config = config.observed(observer);
         }

@@ -201,6 +201,7 @@ impl Control {
             rest_felt_n: found.map(|found| found.felt),
             rest_s: found.map_or(0.0, |found| found.seconds),
             critical_rtt_ms: critical.map(Duration::as_millis_f64),
+            margin_unknown: teleop.touch().is_none(),
             critical: None,
             // Adding zero turns a negative zero into zero.
             drawdown_mj: self.ports.drawdown * 1e3 + 0.0,
@@ -286,6 +287,16 @@ mod tests {
             let result = touched(&teleop(&keys), 40, ms);
             assert!(calm(&result), "{ms} ms: {result:?}");
         }
+    }
+
+    #[test]
+    fn a_margin_that_no_linear_model_has_is_not_known_rather_than_endless() {
+        let of = |hysteresis: &str| {
+            let keys = format!("environment = {{ wall = {{ hysteresis = {hysteresis} }} }}\nrest = \"2s\"");
+            let touch = touched(&teleop(&keys), 20, 1).touch.unwrap();
+            (touch.margin_unknown, touch.critical_rtt_ms.is_some())
+        };
+        assert_eq!(["0.0", "0.05", "0.2"].map(of), [(false, true), (true, false), (false, true)]);
     }
 
     #[test]

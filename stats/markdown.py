@@ -1,0 +1,5 @@
+"""Tables in Markdown."""
+
+
+def table(head, rows):
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in [head, ["---"] * len(head), *rows])
