@@ -339,7 +339,7 @@ def test_a_velocity_is_stopped_by_zero(site):
     assert arm.sent[-1][1] == {"x.vel": 0.0, "lift.pos": 7.0}
 
 
-def test_what_is_stopped_again_sags_no_further_and_after_its_bus_failed_it_holds_where_it_is_then():
+def test_what_is_stopped_again_at_once_sags_no_further_and_later_it_holds_where_it_is_then(monkeypatch):
     arm, held = Arm(), []
     follower = taut.lerobot.Follower(arm)
 
@@ -357,7 +357,9 @@ def test_what_is_stopped_again_sags_no_further_and_after_its_bus_failed_it_holds
     sags("device")
     follower.apply(taut.Joints((3.0, 10.0)), 0.1)
     sags("watchdog")
-    assert held == [4, 4, 3, 2]
+    monkeypatch.setattr(taut.lerobot, "SAME_STOP", 0.0)
+    sags("operator")
+    assert held == [4, 4, 3, 2, 1]
 
 
 def drive(sender, seconds):

@@ -24,6 +24,8 @@ __all__ = ["Device", "Follower", "at_rest", "names_of", "serve"]
 MOTION, OBSERVATION = "joints", "observation"
 #: What was seen of the joints longer ago, s, is not where they are.
 FRESH = 0.2
+#: A stop so long after another one, s, is the same: it holds where that one held, for an arm sags a little each time.
+SAME_STOP = 1.0
 #: LeRobot's option that names a module with more robots.
 PLUGIN = "--discover_packages_path="
 
@@ -66,8 +68,8 @@ class Follower:
         #: Where the joints were seen last and when, s, and where they were told to go since.
         self._last: tuple[float, tuple[float, ...]] | None = None
         self._told: tuple[float, ...] | None = None
-        #: Where it holds since a stop, as long as its bus answers: without power it may have fallen since.
-        self._held: tuple[float, ...] | None = None
+        #: When it was stopped, s, and where it holds since, as long as its bus answers: without power it may have fallen.
+        self._held: tuple[float, tuple[float, ...]] | None = None
         self._one = threading.Lock()
         if not robot.is_connected:
             robot.connect()
@@ -93,10 +95,12 @@ class Follower:
 
     def stop(self, cause: str) -> None:
         with self._one:
-            # What is stopped again holds where it stopped first: each place that is measured anew is a little lower, for an arm sags.
-            held = self._held or self._at()
+            now, held = time.monotonic(), self._held
+            # Later it may have been moved by hand, and be far from there.
+            if held is None or now - held[0] > SAME_STOP:
+                held = now, self._at()
             self._told = self._held = None
-            self.robot.send_action(at_rest(self.names, held))
+            self.robot.send_action(at_rest(self.names, held[1]))
             self._held = held
 
     def _at(self) -> tuple[float, ...]:
