@@ -35,7 +35,7 @@ impl<L: Link> Direction<L> {
     }
 
     pub(super) fn new(link: L, limit: u64) -> Self {
-        let buffer = vec![0; usize::from(u16::MAX)].into();
+        let buffer = vec![0; packet::LONGEST].into();
         Self { link, stats: DirectionStats::new(), next_id: 0, limit, inside: 0, buffer, tap: None }
     }
 

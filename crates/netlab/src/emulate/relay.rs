@@ -248,6 +248,7 @@ fn drops(socket: &UdpSocket) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::packet;
     use super::*;
     use crate::Namespace;
 
@@ -316,13 +317,15 @@ mod tests {
     }
 
     #[test]
-    fn a_datagram_that_is_too_long_for_a_packet_is_malformed() {
+    fn the_longest_datagram_of_ipv6_is_a_packet() {
         let Ok(robot) = UdpSocket::bind("[::1]:0") else { return println!("skipped: no IPv6") };
         let (mut clients, _) = relay("[::1]:0".parse().unwrap(), robot.local_addr().unwrap()).unwrap();
-        robot.send_to(&[0; 65_500], clients.address()).unwrap();
-        let mut buffer = vec![0; 65_535];
+        robot.send_to(&[0; 65_527], clients.address()).unwrap();
+        let mut buffer = vec![0; packet::LONGEST];
         let length = next(&mut clients, &mut buffer);
-        assert!(super::super::packet::meta(&buffer[..length], 0, Time::ZERO).is_none());
+        assert_eq!(length, packet::LONGEST);
+        assert!(packet::meta(&buffer, 0, Time::ZERO).is_some());
+        assert_eq!(unpacked(&buffer).unwrap().payload, [0; 65_527]);
     }
 
     /// The length of the next packet, which the kernel may still be delivering.
