@@ -152,7 +152,8 @@ pub fn compare<E: From<RunError>>(
                 }
             }
             inputs.extend(result.inputs.iter().cloned());
-            runs.push(ComparedRun::new(&variant.name, twin.as_ref(), &result));
+            let one = ComparedRun::new(&variant.name, twin.as_ref(), &result);
+            runs.push(ComparedRun { overridden: variant.overridden.clone(), ..one });
         }
     }
     let result = ComparisonResult {

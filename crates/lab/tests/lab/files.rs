@@ -52,8 +52,7 @@ fn a_variant_that_is_refused_leaves_the_others_what_they_found() {
     let folder = folder("refused");
     let scenario = short(r#"{ delay = "8ms" }"#, "", "haptic = {}");
     let variants = ["first", "refused", "last"].map(|name| {
-        let (set, reported) = Default::default();
-        (Variant { name: name.to_owned(), set, reported }, scenario.clone())
+        (Variant { name: name.to_owned(), ..Variant::default() }, scenario.clone())
     });
     let mut real = |variant: &Variant, scenario: &_, seed, progress: &mut dyn FnMut(f64)| match &*variant.name
     {
