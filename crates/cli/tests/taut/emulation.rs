@@ -215,7 +215,7 @@ fn without_root_a_session_goes_through_a_relay() {
         assert!(count("entered") > 1_000.0 && (0.02..0.09).contains(&(lost / count("entered"))), "{stats}");
         assert!(count("refused") + count("malformed") + count("overrun") < 1.0, "{stats}");
         let went = count("left") + lost - count("kept_out") + count("held");
-        assert_eq!(count("entered") + count("duplicated"), went, "{stats}");
+        assert!((count("entered") + count("duplicated") - went).abs() < 0.5, "{stats}");
     }
 }
 
