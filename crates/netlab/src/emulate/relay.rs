@@ -248,7 +248,6 @@ fn drops(socket: &UdpSocket) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::packet;
     use super::*;
     use crate::Namespace;
 
@@ -314,18 +313,6 @@ mod tests {
         (0..100).for_each(|_| _ = robot.send_to(&[0; 1_000], to).unwrap());
         assert!(drops(&other) > 50);
         assert_eq!(clients.overruns(), 0);
-    }
-
-    #[test]
-    fn the_longest_datagram_of_ipv6_is_a_packet() {
-        let Ok(robot) = UdpSocket::bind("[::1]:0") else { return println!("skipped: no IPv6") };
-        let (mut clients, _) = relay("[::1]:0".parse().unwrap(), robot.local_addr().unwrap()).unwrap();
-        robot.send_to(&[0; 65_527], clients.address()).unwrap();
-        let mut buffer = vec![0; packet::LONGEST];
-        let length = next(&mut clients, &mut buffer);
-        assert_eq!(length, packet::LONGEST);
-        assert!(packet::meta(&buffer, 0, Time::ZERO).is_some());
-        assert_eq!(unpacked(&buffer).unwrap().payload, [0; 65_527]);
     }
 
     /// The length of the next packet, which the kernel may still be delivering.
