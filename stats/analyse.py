@@ -43,15 +43,16 @@ def read(folder):
     return campaign
 
 
-def split(name):
-    group, _, condition = name.partition(", ")
-    return group, condition
+def split(variant):
+    group, _, condition = variant["name"].partition(", ")
+    keys = variant.get("overridden")
+    return group, f"{condition} (but for {', '.join(keys)})" if keys else condition
 
 
 def by_condition(campaign):
     found = {}
     for variant in campaign["variants"]:
-        group, condition = split(variant["name"])
+        group, condition = split(variant)
         found.setdefault(condition, {})[group] = variant
     return found
 
@@ -79,7 +80,7 @@ def comparisons(campaign, measures):
 def trends(campaign):
     found = []
     for variant in campaign["variants"]:
-        group, condition = split(variant["name"])
+        group, condition = split(variant)
         streams = sorted({t["stream"] for t in variant.get("trends", [])})
         for stream in streams:
             of = [t for t in variant["trends"] if t["stream"] == stream]

@@ -23,10 +23,14 @@ HEAD_OF_CROSS = ["beside", "condition", "flow", "Mbit/s", "p50, ms", "p99", "dro
 
 
 def read(runs):
-    """{variant: (simulated, ran)}, each a list over seeds."""
+    """{variant: (simulated, ran)}, each a list over seeds; a variant is what stands before its last comma, and behind."""
     found = {}
     for run in runs:
-        simulated, others = found.setdefault(run["variant"], ([], []))
+        first, _, last = run["variant"].rpartition(", ")
+        if keys := run.get("overridden"):
+            # The last part is no value of an axis that was run.
+            first, last = f"{run['variant']} (but for {', '.join(keys)})", ""
+        simulated, others = found.setdefault((first, last), ([], []))
         simulated.append(run["simulated"])
         others.append(run["real"])
     return found
@@ -60,12 +64,11 @@ def number(value):
 
 
 def row(variant, simulated, ran):
-    transport, _, condition = variant.rpartition(", ")
     pairs = [(latencies(simulated, q), latencies(ran, q)) for q in QUANTILES]
     arrived = [statistics.median(run["delivered_percent"] for run in runs) for runs in (simulated, ran)]
     medians = [statistics.median(values) for values in pairs[0]]
     return [
-        transport, condition, *(" → ".join(number(statistics.median(values)) for values in pair) for pair in pairs),
+        *variant, *(" → ".join(number(statistics.median(values)) for values in pair) for pair in pairs),
         " → ".join(f"{share:.1f}" for share in arrived),
         "PASS" if near(*medians) else "**differs**",
         "meet" if meet(*pairs[2]) else f"apart: {span(pairs[2][0])}, {span(pairs[2][1])}",
@@ -73,14 +76,12 @@ def row(variant, simulated, ran):
 
 
 def row_of_commands(variant, simulated, ran):
-    protocol, _, condition = variant.rpartition(", ")
     quantiles = [lambda run, q=q: run["one_way_ms"][q] for q in ["p50", "p99", "max"]]
     fields = [lambda run: run["in_time_percent"], lambda run: run["gap_ms"], *quantiles, lambda run: run.get("copies")]
-    return [protocol, condition, *(" → ".join(median(field, runs) for runs in (simulated, ran)) for field in fields)]
+    return [*variant, *(" → ".join(median(field, runs) for runs in (simulated, ran)) for field in fields)]
 
 
 def rows_of_cross(variant, simulated, ran):
-    beside, _, condition = variant.rpartition(", ")
     fields = [
         lambda flow: flow["delivered_bps"] / 1e6,
         lambda flow: (flow["delay_ms"] or {}).get("p50"),
@@ -89,7 +90,7 @@ def rows_of_cross(variant, simulated, ran):
     ]
     for name in [flow["name"] for flow in ran[0].get("cross", [])]:
         both = [[flow for run in runs for flow in run.get("cross", []) if flow["name"] == name] for runs in (simulated, ran)]
-        yield [beside, condition, name, *(" → ".join(median(field, flows) for flows in both) for field in fields)]
+        yield [*variant, name, *(" → ".join(median(field, flows) for flows in both) for field in fields)]
 
 
 def median(field, runs):

@@ -31,11 +31,16 @@ class Twins(unittest.TestCase):
         self.assertEqual(row[4], "8.5 → 25")
         self.assertEqual(row[-2:], ["PASS", "apart: 8 to 9, 20 to 30"])
 
+    def test_a_variant_that_is_not_what_its_name_says_is_no_value_of_an_axis(self):
+        one = {"variant": "TCP, low", "overridden": ["wire.delay"], "simulated": run(7.5, 8.0), "real": run(7.6, 8.0)}
+        (variant,) = twins.read([one])
+        self.assertEqual(variant, ("TCP, low (but for wire.delay)", ""))
+
     def test_commands_have_their_share_in_time_and_the_longest_gap(self):
         one = lambda gap, copies: run(4.0, 5.0) | {"in_time_percent": 99.9, "gap_ms": gap} | copies
         one_way = lambda run: run["one_way_ms"].update(max=6.0) or run
         simulated, ran = [one_way(one(gap, {"copies": 1.0})) for gap in (10.0, 30.0, 20.0)], [one_way(one(21.5, {}))]
-        row = twins.row_of_commands("UDP, one path, dies", simulated, ran)
+        row = twins.row_of_commands(("UDP, one path", "dies"), simulated, ran)
         self.assertEqual(row[:4], ["UDP, one path", "dies", "99.9 → 99.9", "20 → 21.5"])
         self.assertEqual(row[-1], "1 → –")
 

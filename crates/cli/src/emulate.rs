@@ -299,6 +299,8 @@ fn direction_json(stats: &DirectionStats) -> Value {
         "left": stats.left,
         "left_bytes": stats.left_bytes,
         "dropped": dropped,
+        "kept_out": stats.kept_out,
+        "held": stats.held,
         "duplicated": stats.duplicated,
         "corrupted": stats.corrupted,
         "marked": stats.marked,

@@ -66,14 +66,13 @@ pub(crate) fn run(
         Bar::new(&format!("{} real runs and their twins", variants.len() * seeds.len()), arguments.quiet);
     let mut refused = false;
     let mut real = |variant: &Variant, scenario: &Scenario, seed: Seed, progress: &mut dyn FnMut(f64)| {
-        match taut_netlab::run(scenario, seed, &options, &cancel, progress) {
-            Err(RealError::Namespace(error @ NamespaceError::Command { .. })) if variants.len() > 1 => {
+        let ran = judged(taut_netlab::run(scenario, seed, &options, &cancel, progress), &cancel)?;
+        Ok(ran.inspect_err(|error| {
+            refused = true;
+            if variants.len() > 1 {
                 crate::say(&format!("leaves out `{}`: {error}", variant.name));
-                refused = true;
-                Ok(None)
             }
-            ran => ran.map(Some),
-        }
+        }))
     };
     let tell = |fraction| bar.set(fraction);
     let done = job::compare(scenario, variants, seeds, twins, folder, &mut real, &tell);
@@ -102,6 +101,15 @@ pub(crate) fn run(
         return Ok(ExitCode::FAILURE);
     }
     Ok(if !refused && (result.agrees() || !arguments.strict) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The inner error: the kernel refuses this variant, and may take others. Ctrl-C ends `ip` and `tc` too, which is no refusal.
+fn judged<T>(ran: Result<T, RealError>, cancel: &Cancel) -> Result<Result<T, RealError>, RealError> {
+    match ran {
+        Err(_) if cancel.is_cancelled() => Err(RealError::Interrupted),
+        Err(error @ RealError::Qdisc(_)) => Ok(Err(error)),
+        ran => ran.map(Ok),
+    }
 }
 
 /// Can this scenario (without variants) run over real sockets with this in between?
@@ -145,3 +153,32 @@ fn by_root() -> String {
 
 /// 128 + SIGINT, as shells tell it.
 const INTERRUPTED: u8 = 130;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failed() -> NamespaceError {
+        NamespaceError::Command { program: "tc", arguments: String::new(), message: String::new() }
+    }
+
+    #[test]
+    fn only_a_queueing_discipline_that_the_kernel_does_not_take_leaves_a_variant_out() {
+        let cancel = Cancel::default();
+        let found = |error: RealError| judged::<()>(Err(error), &cancel);
+        assert!(matches!(found(RealError::Qdisc(failed())), Ok(Err(_))));
+        assert!(
+            matches!(found(failed().into()), Err(RealError::Namespace(_))),
+            "a program that ended otherwise"
+        );
+    }
+
+    #[test]
+    fn a_program_that_an_interruption_ends_has_not_refused() {
+        let cancel = Cancel::default();
+        cancel.cancel();
+        for error in [RealError::Qdisc(failed()), failed().into()] {
+            assert!(matches!(judged::<()>(Err(error), &cancel), Err(RealError::Interrupted)));
+        }
+    }
+}

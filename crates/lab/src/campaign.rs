@@ -174,6 +174,7 @@ fn variant_result(
     let (measures, not_measured) = measures(runs, variant);
     VariantResult {
         name: variant.name.clone(),
+        overridden: variant.overridden.clone(),
         settings: settings.collect(),
         seeds: seeds.to_vec(),
         met: runs.iter().filter(|run| run.verdict.met).count() as u64,

@@ -113,17 +113,17 @@ pub fn lay(from: &Path, folder: &Path) -> Result<Written, RunError> {
     commit(output, Kind::Campaign, &[])
 }
 
-/// Runs one variant over real sockets, telling its progress: what is real is for the caller to know. `None`: it is refused, and the
-/// others go on.
+/// Runs one variant over real sockets, telling its progress: what is real is for the caller to know. The inner error: it is refused,
+/// with all of its seeds, and the others go on.
 pub type RealRun<'a, E> =
-    dyn FnMut(&Variant, &Scenario, Seed, &mut dyn FnMut(f64)) -> Result<Option<RunResult>, E> + 'a;
+    dyn FnMut(&Variant, &Scenario, Seed, &mut dyn FnMut(f64)) -> Result<Result<RunResult, E>, E> + 'a;
 
 /// Runs every variant with every seed by `real`, one after the other, each after its simulated twin when there shall be
 /// `twins`; with a folder, writes `comparison.json`, `report.html`, the figures and every run there, as
 /// `runs/VARIANT/seed-N-simulated.json` and `seed-N-real.json`, all or none of them.
 ///
 /// # Errors
-/// See [`RunError`]; the first of `real`'s.
+/// See [`RunError`]; the first of `real`'s. Where it refuses every variant, why the first was refused.
 pub fn compare<E: From<RunError>>(
     scenario: &Scenario,
     variants: &[(Variant, Scenario)],
@@ -136,14 +136,22 @@ pub fn compare<E: From<RunError>>(
     campaign::check_seeds(seeds).map_err(RunError::Scenario)?;
     let mut output = folder.map(Output::new).transpose()?;
     let (mut runs, mut inputs) = (Vec::new(), Vec::new());
-    let count = (variants.len() * seeds.len()) as f64;
+    let (mut refused, count) = (None, (variants.len() * seeds.len()) as f64);
     for (i, (variant, scenario)) in variants.iter().enumerate() {
-        for &number in seeds {
-            let seed = Seed::new(number);
-            let before = runs.len() as f64;
+        let each = seeds.iter().enumerate().map(|(place, &number)| {
+            let (seed, before) = (Seed::new(number), (i * seeds.len() + place) as f64);
             let twin = twins.then(|| run(scenario, seed, &mut |_| {})).transpose()?;
             let tell = &mut |fraction| progress((before + fraction) / count);
-            let Some(result) = real(variant, scenario, seed, tell)? else { break };
+            Ok(real(variant, scenario, seed, tell)?.map(|result| (number, twin, result)))
+        });
+        let ran = match each.collect::<Result<Result<Vec<_>, E>, E>>()? {
+            Ok(ran) => ran,
+            Err(error) => {
+                refused.get_or_insert(error);
+                continue;
+            }
+        };
+        for (number, twin, result) in ran {
             if let Some(output) = &mut output {
                 let folder = format!("runs/{}", slug(i, &variant.name));
                 for run in twin.iter().chain([&result]) {
@@ -152,8 +160,12 @@ pub fn compare<E: From<RunError>>(
                 }
             }
             inputs.extend(result.inputs.iter().cloned());
-            runs.push(ComparedRun::new(&variant.name, twin.as_ref(), &result));
+            let one = ComparedRun::new(&variant.name, twin.as_ref(), &result);
+            runs.push(ComparedRun { overridden: variant.overridden.clone(), ..one });
         }
+    }
+    if let (true, Some(error)) = (runs.is_empty(), refused) {
+        return Err(error);
     }
     let result = ComparisonResult {
         taut: env!("CARGO_PKG_VERSION").to_owned(),

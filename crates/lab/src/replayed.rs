@@ -12,7 +12,10 @@ use taut_trace::{RecordedState, SessionRecording};
 use toml::Table;
 
 use crate::run::{Devices, RunError, run_devices};
-use crate::scenario::{ChannelSpec, Direction, MakesSpec, Scenario, SizesSpec, TeleopChannel, TransportSpec};
+use crate::scenario::{
+    ChannelSpec, Direction, MakesSpec, MtipPolicy, MtipSpec, Scenario, SizesSpec, TeleopChannel,
+    TransportSpec,
+};
 
 /// A recorded session, and the same over another network.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -120,7 +123,15 @@ fn scenario(
     set("operator", operator.clone().into());
     set("robot", robot.clone().into());
     set("paths", i64::from(paths).into());
-    let transport = transport(begun).map_err(&wrong)?;
+    let mut transport = transport(begun).map_err(&wrong)?;
+    if let TransportSpec::Mtip(MtipSpec { policy: MtipPolicy::Fixed(path), .. }) = transport
+        && path >= paths
+    {
+        left_out.push(format!(
+            "mtip's policy fixed:{path}: the network has no such path, mtip is as it is shipped"
+        ));
+        transport = TransportSpec::Mtip(MtipSpec::default());
+    }
     set("transport", toml::Value::try_from(transport).map_err(|error| wrong(error.to_string()))?);
     set("secure", begun["secure"].as_bool().unwrap_or(true).into());
     set("resume_after", RESUMED_AFTER.into());
@@ -450,6 +461,14 @@ robot = "b"
         assert_eq!((teleop.order, left_out), (taut_session::Order::Fifo, 1));
         assert_eq!(teleop.congestion_control, taut_session::Congestion::Gcc);
         assert_eq!(of(json!({ "law": "position_force" })), of(json!({})));
+        let mtip = |policy| TransportSpec::Mtip(MtipSpec { policy, window: 9, ..MtipSpec::default() });
+        for (policy, carried, left_out) in [
+            (MtipPolicy::Fixed(0), mtip(MtipPolicy::Fixed(0)), 0),
+            (MtipPolicy::Fixed(1), TransportSpec::Mtip(MtipSpec::default()), 1),
+        ] {
+            let (teleop, of_it) = of(json!({ "transport": "mtip", "settings": mtip(policy) }));
+            assert_eq!((teleop.transport, of_it), (carried, left_out), "over one path");
+        }
     }
 
     #[test]

@@ -62,6 +62,9 @@ pub enum RealError {
     /// A namespace refused.
     #[error(transparent)]
     Namespace(#[from] NamespaceError),
+    /// The kernel lacks a queueing discipline of the scenario, or refuses its settings: another scenario may do.
+    #[error(transparent)]
+    Qdisc(NamespaceError),
     /// The emulator refused.
     #[error(transparent)]
     Emulator(#[from] EmulatorError),

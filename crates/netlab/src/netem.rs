@@ -56,10 +56,13 @@ pub(crate) fn join(scenario: &Scenario) -> Result<Joined, RealError> {
     Ok((network, Box::new(Disciplines { gates, drops, dumbbell })))
 }
 
-fn install(way: &Qdiscs, devices: [(&Namespace, String); 3]) -> Result<(), NamespaceError> {
+fn install(way: &Qdiscs, devices: [(&Namespace, String); 3]) -> Result<(), RealError> {
     for (hop, (namespace, device)) in HOPS.into_iter().zip(devices) {
         for arguments in way.commands(hop, &device) {
-            namespace.tc(&arguments)?;
+            namespace.tc(&arguments).map_err(|error| match error {
+                NamespaceError::Command { .. } => RealError::Qdisc(error),
+                error => error.into(),
+            })?;
         }
     }
     Ok(())

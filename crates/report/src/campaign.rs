@@ -254,7 +254,22 @@ fn is_same(one: &LimitTally, other: &LimitTally) -> bool {
 }
 
 pub(super) fn variant_name(variant: &VariantResult) -> String {
-    if variant.name.is_empty() { "as it is".to_owned() } else { variant.name.clone() }
+    let name = if variant.name.is_empty() { "as it is" } else { &variant.name };
+    but_for(name, &variant.overridden)
+}
+
+/// `"R = 3 Mbit/s (but for cross.cbr.rate)"`
+pub(super) fn but_for(name: &str, overridden: &[String]) -> String {
+    if overridden.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{name} (but for {})", overridden.join(", "))
+    }
+}
+
+/// Is each variant what its name says? Otherwise the names' parts are no values to draw or to tabulate by.
+pub(super) fn are_as_named(campaign: &CampaignResult) -> bool {
+    campaign.variants.iter().all(|variant| variant.overridden.is_empty())
 }
 
 fn variant_table(campaign: &CampaignResult) -> String {

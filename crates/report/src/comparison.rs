@@ -1,6 +1,7 @@
 //! Real runs beside simulated ones: the page, the figures, the text.
 
 use super::axis::Axis;
+use super::campaign::but_for;
 use super::chart::{Chart, Ink};
 use super::format::{ABSENT, escape, optional};
 use super::measures::of;
@@ -68,7 +69,7 @@ fn name(run: &ComparedRun) -> String {
     if run.variant.is_empty() {
         format!("seed {}", run.seed)
     } else {
-        format!("{}, seed {}", run.variant, run.seed)
+        format!("{}, seed {}", but_for(&run.variant, &run.overridden), run.seed)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The measures that answer first, of every variant at a glance: one axis down, the rest across, or a row for each variant.
 
 use super::campaign::{
-    MeasureHead, find, limits_not_met, measures, not_measured, passes, variant_name, with_runs,
+    MeasureHead, are_as_named, find, limits_not_met, measures, not_measured, passes, variant_name, with_runs,
 };
 use super::format::{ABSENT, capitalised, escape, number, symbol_html};
 use super::page::Table;
@@ -60,6 +60,9 @@ impl<'a> Matrix<'a> {
     /// By the first part of the names and the rest, or by all but the last part and that; the names of values may have commas
     /// of their own.
     fn of(campaign: &'a CampaignResult) -> Option<Self> {
+        if !are_as_named(campaign) {
+            return None;
+        }
         let split = |part: fn(&'a str) -> Option<(&'a str, &'a str)>| Self::split(campaign, part);
         split(|name| name.split_once(", ")).or_else(|| split(|name| name.rsplit_once(", ")))
     }
@@ -287,6 +290,14 @@ mod tests {
             "{html}"
         );
         assert!(html.contains("20 of 20"), "{html}");
+    }
+
+    #[test]
+    fn variants_that_are_not_what_their_names_say_have_a_row_each_that_says_so() {
+        let mut campaign = named(&["UDP, a", "UDP, b", "TCP, a", "TCP, b"], "commands in time");
+        campaign.variants[2].overridden = vec!["commands.transport".to_owned()];
+        assert!(Matrix::of(&campaign).is_none());
+        assert!(tables(&campaign).contains("TCP, a (but for commands.transport)"));
     }
 
     #[test]

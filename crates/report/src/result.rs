@@ -564,6 +564,9 @@ pub struct CampaignResult {
 pub struct VariantResult {
     /// `"R = 3 Mbit/s"`.
     pub name: String,
+    /// Keys that `--set` set otherwise than the variant does: it is not what its name says.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub overridden: Vec<String>,
     /// The keys it sets: `("cross.cbr.rate", "1.904Mbit")`.
     pub settings: Vec<(String, String)>,
     /// The seeds.

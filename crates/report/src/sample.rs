@@ -424,6 +424,7 @@ pub(super) fn campaign() -> CampaignResult {
     };
     let variant = |(i, (name, model, d_min, d_max)): (usize, &(&str, f64, f64, f64))| VariantResult {
         name: (*name).to_owned(),
+        overridden: Vec::new(),
         settings: vec![("cross.cbr.rate".to_owned(), format!("{i}Mbit"))],
         seeds: (1..=20).collect(),
         met: if i == 4 { 17 } else { 20 },

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 pub(super) use spreads::Spreads;
 
 use super::axis::Axis;
-use super::campaign::{MeasureHead, find, with_interval};
+use super::campaign::{MeasureHead, are_as_named, find, with_interval};
 use super::chart::{Chart, Ink, Shape};
 use super::format::{capitalised, slug};
 use super::page::{self, Figure};
@@ -58,12 +58,12 @@ const DECADES: f64 = 50.0;
 const WIDENED: f64 = 0.25;
 
 impl<'a> Sweep<'a> {
-    /// `None` when the variants do not lie along such an axis, or would make too many lines or panels.
+    /// `None` when the variants do not lie along such an axis, are not what their names say, or would make too many lines or panels.
     pub(super) fn of(campaign: &'a CampaignResult) -> Option<Self> {
         let names: Vec<Vec<&str>> =
             campaign.variants.iter().map(|variant| variant.name.split(", ").collect()).collect();
         let parts = names.first()?.len();
-        if names.iter().any(|name| name.len() != parts) {
+        if names.iter().any(|name| name.len() != parts) || !are_as_named(campaign) {
             return None;
         }
         let numbers = |part: usize| numbers(names.iter().map(|name| name[part]));
@@ -251,6 +251,7 @@ mod tests {
     fn campaign(names: &[&str]) -> CampaignResult {
         let variant = |(index, name): (usize, &&str)| VariantResult {
             name: (*name).to_owned(),
+            overridden: Vec::new(),
             settings: Vec::new(),
             seeds: vec![1],
             met: 1,
@@ -394,5 +395,13 @@ mod tests {
             assert!(Sweep::of(&campaign(names)).is_none(), "{names:?}");
         }
         assert!(Sweep::of(&campaign(&["1 Mbit/s", "2 Mbit/s", "3 Mbit/s"])).is_some());
+    }
+
+    #[test]
+    fn variants_that_are_not_what_their_names_say_are_no_sweep() {
+        let mut campaign = campaign(&["1 Mbit/s, a", "2 Mbit/s, a", "3 Mbit/s, a"]);
+        assert!(Sweep::of(&campaign).is_some());
+        campaign.variants[1].overridden = vec!["cross.constant.rate".to_owned()];
+        assert!(Sweep::of(&campaign).is_none());
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::campaign::{failures, not_measured, passes, variant_name};
+use super::campaign::{but_for, failures, not_measured, passes, variant_name};
 use super::format::{ABSENT, cycle_losses, spaced};
 use super::measures::delay_variation_ms;
 use super::{commands, comparison, teleop, video};
@@ -48,7 +48,9 @@ pub fn campaign_text(campaign: &CampaignResult) -> String {
 pub fn comparison_text(comparison: &ComparisonResult) -> String {
     let (rows, verdict) = comparison::text_rows(comparison);
     let violations = comparison.runs.iter().flat_map(|run| {
-        run.both().flat_map(|one| one.violations.iter().map(|what| vec![format!("{}: {what}", run.variant)]))
+        let name = but_for(&run.variant, &run.overridden);
+        let violations = run.both().flat_map(|one| &one.violations);
+        violations.map(move |what| vec![format!("{name}: {what}")])
     });
     let violations = table("not as it must be", &violations.collect::<Vec<_>>());
     let more = [

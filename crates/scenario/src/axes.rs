@@ -43,8 +43,7 @@ impl Scenario {
         if self.axes.is_empty() {
             return all;
         }
-        let mut combined =
-            vec![Variant { name: String::new(), set: BTreeMap::new(), reported: BTreeMap::new() }];
+        let mut combined = vec![Variant::default()];
         for axis in &self.axes {
             let with = |before: &Variant, value: &AxisValue| {
                 let mut variant = before.clone();

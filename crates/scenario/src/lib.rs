@@ -223,7 +223,7 @@ impl Scenario {
     }
 
     /// Each variant as in [`expand`](Self::expand) that is `chosen`, by its number and what it is, changed by `settings`. These win over the
-    /// variant's own, and where they do its name says so and nothing is `reported` of it.
+    /// variant's own, and where they change it the keys are `overridden` and nothing is `reported` of it.
     ///
     /// # Errors
     /// See [`ScenarioError`]: of the settings, or of a variant.
@@ -235,8 +235,7 @@ impl Scenario {
         let set = self.with(settings)?;
         let all = set.all_variants();
         if all.is_empty() {
-            let itself =
-                Variant { name: String::new(), set: Default::default(), reported: Default::default() };
+            let itself = Variant::default();
             return Ok(Vec::from_iter(chosen(0, &itself).then_some((itself, set))));
         }
         let all = all.into_iter().enumerate();
@@ -307,19 +306,21 @@ impl Variant {
         self.set.iter().map(|(key, value)| Setting::new(key, value.clone()))
     }
 
-    /// Says in its name which of `settings` set otherwise what it sets, and leaves out what it sets in vain. `scenario` is what both make.
+    /// Says which of `settings` set otherwise what it sets, and leaves out what it sets in vain. `scenario` is what both make.
     fn changed_by(&mut self, settings: &[Setting], scenario: &Scenario) {
         let all: Vec<Setting> = self.settings().chain(settings.iter().cloned()).collect();
         let mut steps = Vec::new();
         // Whether it is valid has been seen to: here it matters alone what the keys mean.
         let _ = scenario.setting_each(&all, &mut steps);
-        let (own, later) = steps.split_at(self.set.len().min(steps.len()));
-        let changes = |later: &&Step| own.iter().any(|own| own.is_changed_by(later));
-        let keys: Vec<&str> = later.iter().filter(changes).map(|later| later.setting.key()).collect();
-        if keys.is_empty() {
+        let (own, _) = steps.split_at(self.set.len().min(steps.len()));
+        let pairs = steps.windows(2).skip(own.len().saturating_sub(1));
+        let changes = pairs.filter(|pair| pair[0].scenario != pair[1].scenario).map(|pair| &pair[1]);
+        let later: Vec<&Step> =
+            changes.filter(|later| own.iter().any(|own| own.is_changed_by(later))).collect();
+        if later.is_empty() {
             return;
         }
-        self.name = format!("{} (but for {})", self.name, keys.join(", "));
+        self.overridden = later.iter().map(|later| later.setting.key().to_owned()).collect();
         let replaced = |own: &&Step| later.iter().any(|later| own.means.starts_with(&later.means));
         for own in own.iter().filter(replaced) {
             self.set.remove(own.setting.key());

@@ -31,12 +31,17 @@ class CampaignResult(Result):
         if table != "measures":
             return super().to_pandas(table)
         rows = [
-            {"variant": variant["name"], "seed": seed, "measure": measure["name"], "unit": measure["unit"], "value": value}
+            {"variant": _name(variant), "seed": seed, "measure": measure["name"], "unit": measure["unit"], "value": value}
             for variant in self["variants"]
             for measure in variant["measures"]
             for seed, value in zip(variant["seeds"], measure["values"])
         ]
         return Result({"measures": rows}).to_pandas("measures")
+
+
+def _name(variant) -> str:
+    keys = variant.get("overridden")
+    return f"{variant['name']} (but for {', '.join(keys)})" if keys else variant["name"]
 
 
 class Campaign:

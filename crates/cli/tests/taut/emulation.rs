@@ -214,6 +214,8 @@ fn without_root_a_session_goes_through_a_relay() {
         let lost = stats[way]["dropped"]["loss"].as_f64().unwrap_or_else(|| panic!("{stats}"));
         assert!(count("entered") > 1_000.0 && (0.02..0.09).contains(&(lost / count("entered"))), "{stats}");
         assert!(count("refused") + count("malformed") + count("overrun") < 1.0, "{stats}");
+        let went = count("left") + lost - count("kept_out") + count("held");
+        assert!((count("entered") + count("duplicated") - went).abs() < 0.5, "{stats}");
     }
 }
 

@@ -176,16 +176,19 @@ reported = { "backward haptic loss" = 0.0 }
     let scenario = Scenario::parse("variants.toml", &text).unwrap();
     let of = |setting: &str, chosen: fn(usize) -> bool| {
         let made = scenario.expand_with(&[setting.parse().unwrap()], |number, _| chosen(number)).unwrap();
-        let told =
-            |(variant, _): (Variant, Scenario)| (variant.name, variant.set.len(), variant.reported.len());
+        let told = |(variant, _): (Variant, Scenario)| {
+            (variant.name, variant.overridden, variant.set.len(), variant.reported.len())
+        };
         made.into_iter().map(told).collect::<Vec<_>>()
     };
-    let changed = |key: &str, set| (format!("8 ms (but for {key})"), set, 0);
+    let changed = |key: &str, set| ("8 ms".to_owned(), vec![key.to_owned()], set, 0);
     let (whole, part) = ("links.wire.chain", "wire.delay");
-    let itself = || ("as it is".to_owned(), 0, 1);
+    let itself = || ("as it is".to_owned(), vec![], 0, 1);
+    let unchanged = || ("8 ms".to_owned(), vec![], 1, 1);
     assert_eq!(of("links.wire.chain=[]", |_| true), [changed(whole, 0), itself()]);
     assert_eq!(of("wire.delay=9ms", |_| true), [changed(part, 1), itself()]);
-    assert_eq!(of("duration=2s", |_| true), [("8 ms".to_owned(), 1, 1), itself()]);
+    assert_eq!(of("duration=2s", |_| true), [unchanged(), itself()]);
+    assert_eq!(of("wire.delay=8ms", |_| true), [unchanged(), itself()], "what it sets itself is no change");
     assert_eq!(of("wire.delay=9ms", |number| number == 1), [itself()]);
 }
 

@@ -51,20 +51,36 @@ fn samples_read_back_as_they_were_delivered() {
 fn a_variant_that_is_refused_leaves_the_others_what_they_found() {
     let folder = folder("refused");
     let scenario = short(r#"{ delay = "8ms" }"#, "", "haptic = {}");
-    let variants = ["first", "refused", "last"].map(|name| {
-        let (set, reported) = Default::default();
-        (Variant { name: name.to_owned(), set, reported }, scenario.clone())
-    });
-    let mut real = |variant: &Variant, scenario: &_, seed, progress: &mut dyn FnMut(f64)| match &*variant.name
-    {
-        "refused" => Ok::<_, RunError>(None),
-        _ => run(scenario, seed, progress).map(Some),
-    };
+    let variants = ["first", "refused", "last"]
+        .map(|name| (Variant { name: name.to_owned(), ..Variant::default() }, scenario.clone()));
+    // At its second seed.
+    let mut real =
+        |variant: &Variant, scenario: &_, seed: Seed, progress: &mut dyn FnMut(f64)| match &*variant.name {
+            "refused" if seed == Seed::new(2) => Ok(Err(RunError::Scenario("refused".to_owned()))),
+            _ => run(scenario, seed, progress).map(Ok),
+        };
     let (result, written) =
         compare(&scenario, &variants, &[1, 2], false, Some(&folder), &mut real, &|_| ()).unwrap();
     let ran: Vec<_> = result.runs.iter().map(|run| (&*run.variant, run.seed)).collect();
     assert_eq!(ran, [("first", 1), ("first", 2), ("last", 1), ("last", 2)]);
     assert!(written.files.contains(&folder.join("comparison.json")));
+    assert!(!folder.join("runs/02-refused").exists(), "nothing of it is written");
+}
+
+#[test]
+fn where_every_variant_is_refused_what_was_found_before_stays() {
+    let folder = folder("all-refused");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("comparison.json"), "of before").unwrap();
+    let scenario = short(r#"{ delay = "8ms" }"#, "", "haptic = {}");
+    let variants = ["first", "last"]
+        .map(|name| (Variant { name: name.to_owned(), ..Variant::default() }, scenario.clone()));
+    let mut real = |variant: &Variant, _: &_, _, _: &mut dyn FnMut(f64)| {
+        Ok(Err(RunError::Scenario(format!("{} is refused", variant.name))))
+    };
+    let done = compare(&scenario, &variants, &[1, 2], false, Some(&folder), &mut real, &|_| ());
+    assert_eq!(done.unwrap_err().to_string(), "first is refused");
+    assert_eq!(std::fs::read_to_string(folder.join("comparison.json")).unwrap(), "of before");
 }
 
 #[test]

@@ -35,7 +35,7 @@ impl<L: Link> Direction<L> {
     }
 
     pub(super) fn new(link: L, limit: u64) -> Self {
-        let buffer = vec![0; usize::from(u16::MAX)].into();
+        let buffer = vec![0; packet::LONGEST].into();
         Self { link, stats: DirectionStats::new(), next_id: 0, limit, inside: 0, buffer, tap: None }
     }
 
@@ -146,5 +146,33 @@ impl<L: Link> Direction<L> {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::UdpSocket;
+
+    use taut_core::Duration;
+    use taut_link::{Chain, Delay};
+
+    use super::super::relay;
+    use super::*;
+
+    #[test]
+    fn the_longest_datagram_of_ipv6_enters() {
+        let Ok(robot) = UdpSocket::bind("[::1]:0") else { return println!("skipped: no IPv6") };
+        let ends = relay("[::1]:0".parse().unwrap(), robot.local_addr().unwrap()).unwrap();
+        let (mut clients, mut server) = ends;
+        robot.send_to(&[0; 65_527], clients.address()).unwrap();
+        let mut direction = Direction::new(Chain::from(Delay::new(Duration::from_millis(1))), 1_000_000);
+        let clock = Clock::start();
+        for _ in 0..2_000 {
+            if direction.turn(&clock, &mut clients, &mut server).unwrap() {
+                break;
+            }
+            std::thread::park_timeout(std::time::Duration::from_millis(1));
+        }
+        assert_eq!((direction.stats.malformed, direction.stats.entered_bytes), (0, 65_575));
     }
 }

@@ -3,6 +3,9 @@
 use etherparse::{IpSlice, NetSlice, SlicedPacket, TransportSlice};
 use taut_core::{Address, Bytes, Ecn, FlowId, PacketMeta, Protocol, Time};
 
+/// Bytes of the longest packet: a header of IPv6, and what its 16 bits of length can say (RFC 8200 section 3).
+pub(super) const LONGEST: usize = 40 + 65_535;
+
 /// What is seen from outside of the IP packet in `bytes`; `None` when it is none.
 ///
 /// `flow` is a hash of addresses, protocol and ports, `source` and `destination` are the last sixteen bits of the

@@ -28,6 +28,9 @@ pub struct ComparisonResult {
 pub struct ComparedRun {
     /// The variant's name; empty where the scenario has none.
     pub variant: String,
+    /// Keys that `--set` set otherwise than the variant does: it is not what its name says.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub overridden: Vec<String>,
     /// The seed.
     pub seed: u64,
     /// The simulated run; absent when it was not asked for.
@@ -162,6 +165,7 @@ impl ComparedRun {
     pub fn new(variant: &str, simulated: Option<&RunResult>, real: &RunResult) -> Self {
         Self {
             variant: variant.to_owned(),
+            overridden: Vec::new(),
             seed: real.seed,
             simulated: simulated.map(SessionSummary::of),
             real: SessionSummary::of(real),
@@ -376,7 +380,13 @@ mod tests {
     }
 
     fn compared(simulated: SessionSummary, real: SessionSummary) -> ComparedRun {
-        ComparedRun { variant: String::new(), seed: 1, simulated: Some(simulated), real }
+        ComparedRun {
+            variant: String::new(),
+            overridden: Vec::new(),
+            seed: 1,
+            simulated: Some(simulated),
+            real,
+        }
     }
 
     #[test]

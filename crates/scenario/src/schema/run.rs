@@ -74,7 +74,7 @@ pub struct Model {
 }
 
 /// One point of a sweep.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Variant {
     /// How reports call it.
@@ -86,4 +86,7 @@ pub struct Variant {
     /// What the source reports for it, by the name of the measure: `{ "backward haptic d_min" = 9.21 }`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub reported: BTreeMap<String, f64>,
+    /// Keys that somebody set otherwise than it does: it is not what its name says.
+    #[serde(skip)]
+    pub overridden: Vec<String>,
 }
