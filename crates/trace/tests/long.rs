@@ -218,8 +218,8 @@ fn of_a_damaged_chunk_without_a_checksum_nothing_counts() {
         put(&mut out, &[("/late", time, &format!(r#"{{"y_m":{digit}}}"#))]);
     }
     out.flush().unwrap();
-    drop(out);
     let mut bytes = fs::read(&file).unwrap();
+    drop(out);
     // Behind the chunk comes the index of its messages: 16 bytes of each, and 15.
     let end = bytes.len() - (30_000 - 30) * 16 - 15;
     bytes[end - 1_000..end].fill(0xff);

@@ -173,8 +173,8 @@ mod tests {
         let header = mcap::records::MessageHeader { channel_id, sequence: 0, log_time: 0, publish_time: 0 };
         out.write_to_known_channel(&header, &[b'7'; 1_000]).unwrap();
         out.flush().unwrap();
-        drop(out);
         let mut bytes = fs::read(&path).unwrap();
+        drop(out);
         let name = bytes.windows(4).position(|name| name == b"zstd").unwrap();
         bytes[name..name + 4].copy_from_slice(b"xzxz");
         fs::write(&path, &bytes).unwrap();
