@@ -220,9 +220,14 @@ fn of_a_damaged_chunk_without_a_checksum_nothing_counts() {
     out.flush().unwrap();
     let mut bytes = fs::read(&file).unwrap();
     drop(out);
-    // Behind the chunk comes the index of its messages: 16 bytes of each, and 15.
-    let end = bytes.len() - (30_000 - 30) * 16 - 15;
-    bytes[end - 1_000..end].fill(0xff);
+    // Where the last chunk ends (MCAP specification, Records and Chunk).
+    let (mut at, mut end) = (8, 0);
+    while at < bytes.len() {
+        let length = u64::from_le_bytes(bytes[at + 1..at + 9].try_into().unwrap()) as usize;
+        end = if bytes[at] == 6 { at + 9 + length } else { end };
+        at += 9 + length;
+    }
+    bytes[end - 1_000..end].fill(0);
     fs::write(&file, &bytes).unwrap();
     let told = info_of(&file).unwrap();
     let columns: Vec<&str> = told.channels.iter().map(|channel| channel.name.as_str()).collect();

@@ -159,7 +159,6 @@ fn an_encoder_that_begins_anew_soon_is_not_taken_for_one_whose_frames_are_late_f
                 for decoded in &taken.decoded {
                     let read = Scene::read(&decoded.image);
                     assert_eq!(read, Some(1_000 * frames + number), "{before}");
-                    assert!(image.psnr(&decoded.image) > 25.0, "frame {number} of {frames} behind {before}");
                 }
                 let is_to_be = frames == before || number > 20;
                 assert!(!is_to_be || taken.decoded.len() == 1, "frame {number} behind {before}");
