@@ -207,6 +207,7 @@ fn of_a_damaged_chunk_without_a_checksum_nothing_counts() {
     let mut out = WriteOptions::new()
         .compression(Some(mcap::Compression::Zstd))
         .calculate_chunk_crcs(false)
+        .chunk_size(None)
         .create(File::create(&file).unwrap())
         .unwrap();
     put(&mut out, &MESSAGES[..2]);
