@@ -22,6 +22,8 @@ let needsKey = true;
 /** Frames that were given to the decoder, the newest last: what a frame may refer to. */
 const given: number[] = [];
 const REMEMBERED = 64;
+/** Since one was given, a key frame came that is not newer. */
+let keyWasLate = false;
 let lastDecoded = 0;
 /** The frame that came last: it tells the encoder, where nothing is decoded, that a key frame before it was lost. */
 let lastCame = 0;
@@ -144,6 +146,17 @@ async function receive(bytes: Uint8Array, at: number): Promise<void> {
     needsKey = false;
     return draw(one.channel, one.number, image, one.width, one.height);
   }
+  const before = given.at(-1);
+  if (before !== undefined && !isNewer(one.number, before)) {
+    // Behind a key frame that is late come newer frames; behind another start's, those that refer to it. As in `crates/video/src/decoder.rs`.
+    const isBehindKey = keyWasLate || (one.key && one.number === before);
+    keyWasLate ||= one.key;
+    if (!isFar(one.number, before) && !isBehindKey) return tell({ send: taken(one.channel) });
+    // The key frame that its start began with may be lost, and what waits is of the one before.
+    given.length = 0;
+    held = [];
+    needsKey = true;
+  }
   if (isReady(one)) {
     decode(one, true);
     for (let next; (next = held.find(isReady)); ) {
@@ -155,12 +168,6 @@ async function receive(bytes: Uint8Array, at: number): Promise<void> {
     return;
   }
   tell({ send: taken(one.channel) });
-  const last = given.at(-1);
-  if (last !== undefined && !isNewer(one.number, last)) {
-    if (!isFar(one.number, last)) return;
-    // The key frame that its start began with was lost.
-    needsKey = true;
-  }
   held = [...held, one].slice(-HELD);
   askFor(one.channel, true);
 }
@@ -172,6 +179,7 @@ function decode(one: Picture, isOwed: boolean): void {
     given.length = 0;
   }
   given.push(one.number);
+  keyWasLate = false;
   if (given.length > REMEMBERED) given.shift();
   const to = decoder && codec === one.codec ? decoder : start(one);
   if (isOwed) owed.add(one.number);

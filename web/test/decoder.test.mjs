@@ -22,9 +22,9 @@ function picture(number, reference = number, codec = VP8) {
   return bytes;
 }
 
-/** A worker. What it says is in `asked` and `taken`, how often it has drawn in `drawn`, what waits for the display in `frames`; what decodes now is `decoder`, and it decodes when it is told to. */
+/** A worker. What it says is in `asked` and `taken`, what went to the decoder in `given`, how often it has drawn in `drawn`, what waits for the display in `frames`; what decodes now is `decoder`, and it decodes when it is told to. */
 function start({ createImageBitmap } = {}) {
-  const worker = { now: 1000, asked: [], taken: 0, drawn: [], frames: [] };
+  const worker = { now: 1000, asked: [], taken: 0, given: [], drawn: [], frames: [] };
   const global = createContext({
     onmessage: null,
     performance: { now: () => worker.now },
@@ -41,7 +41,9 @@ function start({ createImageBitmap } = {}) {
         worker.decoder = { output: (number) => output({ timestamp: number * 1000, displayWidth: 640, displayHeight: 480, close: () => {} }), error };
       }
       configure() {}
-      decode() {}
+      decode({ timestamp }) {
+        worker.given.push(timestamp / 1000);
+      }
       close() {}
     },
     postMessage({ send }) {
@@ -80,6 +82,21 @@ test("what waits for frames of a start that is over waits no more", () => {
   worker.take(0);
   worker.decoder.output(0);
   assert.deepEqual(worker.asked.at(-1), { needsKey: false, isMissing: false, last: 0 });
+});
+
+test("a key frame behind a newer one is not drawn over it and stops nothing, and one of another start shows itself by those that refer to it", () => {
+  const worker = start();
+  worker.take(20);
+  worker.take(18);
+  assert.deepEqual([worker.taken, worker.given.at(-1)], [1, 20]);
+  worker.take(21, 20);
+  assert.equal(worker.given.at(-1), 21);
+  worker.take(0);
+  worker.take(1, 0);
+  assert.deepEqual([worker.asked.at(-1), worker.given.at(-1)], [{ needsKey: true, isMissing: true, last: 1 }, 21]);
+  worker.take(3);
+  worker.take(22, 21);
+  assert.equal(worker.given.at(-1), 3);
 });
 
 test("a decoder that fails or is replaced gives back the room of each frame that it had, once", () => {

@@ -196,7 +196,8 @@ impl Channels {
 
     /// As the file has them.
     pub(crate) fn as_json(&self) -> serde_json::Value {
-        json!(self.list.iter().map(|known| &known.spec).collect::<Vec<_>>())
+        let specs = self.list.iter().map(|known| ChannelSpec { definition: None, ..known.spec.clone() });
+        json!(specs.collect::<Vec<_>>())
     }
 
     /// As they are declared, in their order.

@@ -81,7 +81,7 @@ pub fn replayed(
     let begin = recording.states.first().map_or(Time::ZERO, |state| state.made);
     let end = recording.states.last().map_or(Time::ZERO, |state| state.made);
     let length = end - begin;
-    let mut left_out = Vec::new();
+    let mut left_out = recording.notes.clone();
     let scenario = scenario(recording, network, length, &mut left_out)?;
     let hand = Recorded { states: recording.states.clone(), begin, began: None, resumed: 0, next: 0 };
     let devices = Devices { operator: Some(Box::new(hand)), ..Devices::default() };
@@ -404,6 +404,7 @@ robot = "b"
                 ("to_robot/arm".to_owned(), vec![40; 5]),
             ]
             .into(),
+            notes: Vec::new(),
         }
     }
 

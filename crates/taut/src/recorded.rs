@@ -33,7 +33,7 @@ fn said(about: &About) -> Line {
     Line::new("recording", fields.into_iter().chain(numbers))
 }
 
-/// As a file of channels has it.
+/// As a file of channels has it, but for its definition, which goes with its messages.
 fn declared(channel: &Channel) -> Value {
     let declaration = channel.declaration();
     let mut spec = json!({
@@ -49,9 +49,6 @@ fn declared(channel: &Channel) -> Value {
     });
     if declaration.rate_mhz > 0 {
         spec["rate"] = json!(f64::from(declaration.rate_mhz) / 1e3);
-    }
-    if !channel.schema().text().is_empty() {
-        spec["definition"] = json!(channel.schema().text());
     }
     spec
 }

@@ -135,11 +135,11 @@ fn push(
     }
     let behind_link = wire_len.saturating_sub(link_header(linktype) as u32);
     captured
-        .push(time_ns, u64::from(packet.and_then(ip_length).unwrap_or(behind_link)), flow)
+        .push(time_ns, u64::from(packet.and_then(ip_length).unwrap_or(behind_link).min(behind_link)), flow)
         .expect("a capture has a few names");
 }
 
-/// What its header says: a link may have tags before it, and padding behind. `None` where the sender left it to its network card, and of what is not IP.
+/// What its header says, which may be damaged: a link may have tags before it, and padding behind. `None` where the sender left it to its network card, and of what is not IP.
 fn ip_length(packet: &LaxSlicedPacket<'_>) -> Option<u32> {
     const IPV6_HEADER: u32 = 40;
     match packet.net.as_ref()? {

@@ -24,6 +24,8 @@ pub struct SessionRecording {
     pub events: Vec<Value>,
     /// Of the other messages, by topic, their bytes.
     pub sizes: BTreeMap<String, Vec<u64>>,
+    /// Where it is cut short.
+    pub notes: Vec<String>,
 }
 
 /// A state of the operator's device.

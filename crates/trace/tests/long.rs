@@ -146,6 +146,96 @@ fn of_a_file_whose_last_chunk_is_damaged_what_is_before_it_is_read() {
     assert!(read(&file).unwrap_err().to_string().contains("Chunk CRC failed"));
 }
 
+const STATE: &str = r#"{"position_x_m":0,"position_y_m":0,"position_z_m":0,"orientation_w":1,"orientation_x":0,
+    "orientation_y":0,"orientation_z":0,"velocity_x_m_s":0,"velocity_y_m_s":0,"velocity_z_m_s":0,"gripper":0,
+    "enabling":true}"#;
+
+/// Three chunks of a state each, of which one is damaged, and an end. Where the damaged one begins, and where it and its index end.
+fn one_damaged(path: &Path, which: usize) -> (usize, usize) {
+    let mut out = WriteOptions::new()
+        .compression(None)
+        .create(File::create(path).expect("a folder of the test's own"))
+        .expect("a folder of the test's own");
+    let mut ends = vec![0];
+    for time in 1..=3 {
+        put(&mut out, &[("operator/state", time, STATE)]);
+        out.flush().expect("a folder of the test's own");
+        ends.push(fs::metadata(path).expect("a folder of the test's own").len() as usize);
+    }
+    out.finish().expect("a folder of the test's own");
+    let mut bytes = fs::read(path).expect("a folder of the test's own");
+    let at =
+        bytes[ends[which]..].windows(9).position(|text| text == br#"gripper":"#).expect("it was written");
+    bytes[ends[which] + at + 9] = b'1';
+    fs::write(path, bytes).expect("a folder of the test's own");
+    (ends[which], ends[which + 1])
+}
+
+#[test]
+fn damage_that_something_follows_is_no_end() {
+    let file = folder("middle").join("a.mcap");
+    let refused = |error: taut_trace::TraceError| {
+        assert!(error.to_string().contains("Chunk CRC failed"), "{error}");
+    };
+    for which in 0..3 {
+        one_damaged(&file, which);
+        refused(read_session(&file).unwrap_err());
+        refused(info_of(&file).unwrap_err());
+        refused(convert(&file, &file.with_extension("csv")).unwrap_err());
+    }
+    let (_, end) = one_damaged(&file, 2);
+    let bytes = fs::read(&file).unwrap();
+    // Its index, or the end behind it, is not all there.
+    for kept in [end - 5, end, end + 5, bytes.len() - 1] {
+        fs::write(&file, &bytes[..kept]).unwrap();
+        let read = read_session(&file).unwrap();
+        assert_eq!((read.states.len(), read.notes.len()), (2, 1), "{kept}");
+        assert!(read.notes[0].contains("Chunk CRC failed"), "{:?}", read.notes);
+        assert_eq!(info_of(&file).unwrap().notes.last(), read.notes.last());
+    }
+    let (begin, end) = one_damaged(&file, 0);
+    let bytes = fs::read(&file).unwrap();
+    fs::write(&file, &bytes[..end]).unwrap();
+    refused(read_session(&file).unwrap_err());
+    assert_eq!(begin, 0);
+}
+
+#[test]
+fn of_a_damaged_chunk_without_a_checksum_nothing_counts() {
+    let folder = folder("unchecked");
+    let file = folder.join("a.mcap");
+    let mut out = WriteOptions::new()
+        .compression(Some(mcap::Compression::Zstd))
+        .calculate_chunk_crcs(false)
+        .chunk_size(None)
+        .create(File::create(&file).unwrap())
+        .unwrap();
+    put(&mut out, &MESSAGES[..2]);
+    out.flush().unwrap();
+    // Longer than a block of the compression, and by chance.
+    let mut digit = 1_u32;
+    for time in 30..30_000 {
+        digit = digit.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        put(&mut out, &[("/late", time, &format!(r#"{{"y_m":{digit}}}"#))]);
+    }
+    out.flush().unwrap();
+    let mut bytes = fs::read(&file).unwrap();
+    drop(out);
+    // Where the last chunk ends (MCAP specification, Records and Chunk).
+    let (mut at, mut end) = (8, 0);
+    while at < bytes.len() {
+        let length = u64::from_le_bytes(bytes[at + 1..at + 9].try_into().unwrap()) as usize;
+        end = if bytes[at] == 6 { at + 9 + length } else { end };
+        at += 9 + length;
+    }
+    bytes[end - 1_000..end].fill(0);
+    fs::write(&file, &bytes).unwrap();
+    let told = info_of(&file).unwrap();
+    let columns: Vec<&str> = told.channels.iter().map(|channel| channel.name.as_str()).collect();
+    assert_eq!((told.rows, columns), (2, vec!["arm_x"]), "{:?}", told.notes);
+    convert(&file, &folder.join("a.csv")).unwrap();
+}
+
 #[test]
 fn a_file_that_was_cut_short_is_converted_as_far_as_it_is_whole_and_otherwise_its_repair_is_named() {
     let folder = folder("cut");
@@ -202,9 +292,6 @@ fn names_and_schemas_take_no_more_memory_than_they_may() {
 #[test]
 fn of_a_session_s_events_those_are_held_that_say_how_it_was_run_and_how_it_went() {
     let file = folder("events").join("a.mcap");
-    let state = r#"{"position_x_m":0,"position_y_m":0,"position_z_m":0,"orientation_w":1,"orientation_x":0,
-        "orientation_y":0,"orientation_z":0,"velocity_x_m_s":0,"velocity_y_m_s":0,"velocity_z_m_s":0,"gripper":0,
-        "enabling":true}"#;
     let events = [
         r#"{"event":"recording","rate_hz":1}"#,
         r#"{"event":"status","at":1}"#,
@@ -215,7 +302,7 @@ fn of_a_session_s_events_those_are_held_that_say_how_it_was_run_and_how_it_went(
         r#"{"event":"stopped","why":"watchdog"}"#,
     ];
     let of = |events: &[&str]| {
-        let mut messages = vec![("operator/state", 1, state)];
+        let mut messages = vec![("operator/state", 1, STATE)];
         messages.extend(events.iter().map(|text| ("taut/events", 2, *text)));
         recording(&file, &messages);
         read_session(&file)

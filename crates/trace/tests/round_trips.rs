@@ -127,6 +127,13 @@ fn packets_are_as_long_as_they_are_without_their_link() {
         let Data::Packets(packets) = recording.data() else { panic!("packets") };
         assert_eq!(packets.rows()[0].size, Bytes::new(38), "link {linktype}");
     }
+    // No packet is longer than what was on the wire.
+    let mut damaged = padded;
+    damaged[14 + 2..14 + 4].fill(0xff);
+    let capture = pcap(1, &[(0, 0, 60, &damaged)]);
+    let recording = read_bytes("a.pcap", &capture).unwrap();
+    let Data::Packets(packets) = recording.data() else { panic!("packets") };
+    assert_eq!(packets.rows()[0].size, Bytes::new(46));
 }
 
 #[test]

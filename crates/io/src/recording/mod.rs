@@ -291,11 +291,12 @@ mod tests {
         assert_eq!(repair(&path).unwrap_err().kind(), io::ErrorKind::NotFound);
     }
 
-    #[test]
-    fn each_file_says_how_the_session_is_run_and_with_whom() {
-        let folder = std::env::temp_dir().join(format!("taut-each-file-{}", std::process::id()));
+    /// The events of each file of a session of which enough is recorded for several: their text, and when they were.
+    fn events_of_files(is_closed: bool) -> Vec<Vec<(String, u64)>> {
+        let name = format!("taut-each-file-{is_closed}-{}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
         let _ = std::fs::remove_dir_all(&folder);
-        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::create_dir_all(&folder).expect("a folder of the test's own");
         let schema = Schema::new("a", Encoding::Raw);
         let channel = Channel::new("a", Direction::ToRobot, ChannelKind::Telemetry, schema);
         let (items, waiting) = sync_channel(1_000);
@@ -303,6 +304,9 @@ mod tests {
         let event = |name: &str| Content::Event(format!("{{\"event\":\"{name}\",\"t_s\":0}}"));
         for name in ["recording", "path_there", "connected"] {
             queue.put(Time::ZERO, Time::ZERO, 0, event(name));
+        }
+        if is_closed {
+            queue.put(Time::ZERO, Time::ZERO, 0, event("closed"));
         }
         let mut state = 1_u32;
         let mut noise = || {
@@ -315,24 +319,45 @@ mod tests {
         }
         let (shared, (ready, _is_ready)) = (queue.shared.clone(), sync_channel(1));
         drop(queue);
-        let pieces = Some(Pieces::new(folder.join("a.mcap"), 1_000_000).unwrap());
+        let pieces = Some(Pieces::new(folder.join("a.mcap"), 1_000_000).expect("a folder of the test's own"));
         let (view, clock) = (None, Clock::start());
         let writer =
             Writer { pieces, view, channels: vec![channel], epoch_ns: 0, clock, shared: shared.clone() };
         writer.run(&waiting, &ready, |error| panic!("{error}"));
-        assert_eq!(shared.written.load(Ordering::Relaxed), 123);
+        assert_eq!(shared.written.load(Ordering::Relaxed), 123 + u64::from(is_closed));
         let texts = |path: PathBuf| {
-            let bytes = std::fs::read(path).unwrap();
-            let messages = mcap::MessageStream::new(&bytes).unwrap().map(Result::unwrap);
+            let bytes = std::fs::read(path).expect("a folder of the test's own");
+            let messages = mcap::MessageStream::new(&bytes)
+                .expect("a folder of the test's own")
+                .map(|message| message.expect("it was written whole"));
             let events = messages.filter(|message| message.channel.topic == "taut/events");
-            events.map(|message| String::from_utf8(message.data.to_vec()).unwrap()).collect::<String>()
+            let text = |data: &[u8]| String::from_utf8_lossy(data).into_owned();
+            events.map(|message| (text(&message.data), message.publish_time)).collect::<Vec<_>>()
         };
-        let all: Vec<String> =
-            std::fs::read_dir(&folder).unwrap().map(|entry| texts(entry.unwrap().path())).collect();
-        std::fs::remove_dir_all(&folder).unwrap();
-        assert!(all.len() > 1, "{all:?}");
-        assert!(all.iter().all(|text| text.contains("recording") && text.contains("connected")), "{all:?}");
-        assert_eq!(all.iter().filter(|text| text.contains("path_there")).count(), 1, "{all:?}");
+        let all = std::fs::read_dir(&folder)
+            .expect("a folder of the test's own")
+            .map(|entry| texts(entry.expect("a folder of the test's own").path()))
+            .collect();
+        std::fs::remove_dir_all(&folder).expect("a folder of the test's own");
+        all
+    }
+
+    #[test]
+    fn each_file_says_how_the_session_is_run_and_with_whom() {
+        let event = |name: &str, again: &str| (format!("{{\"event\":\"{name}\",\"t_s\":0{again}}}"), 0);
+        let again = ",\"again\":true";
+        for is_closed in [false, true] {
+            let mut all = events_of_files(is_closed);
+            all.sort_by_key(|events| std::cmp::Reverse(events.len()));
+            let (first, later) = all.split_first().unwrap();
+            let said = ["recording", "path_there", "connected", "closed"].map(|name| event(name, ""));
+            assert_eq!(first[..], said[..3 + usize::from(is_closed)]);
+            assert!(!later.is_empty());
+            let said = ["recording", "connected"].map(|name| event(name, again));
+            // Nobody is there any more.
+            let said = &said[..2 - usize::from(is_closed)];
+            assert!(later.iter().all(|events| events == said), "{later:?}");
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use super::repair::{lock, repair};
+use super::repair::{lock, repair_and_keep};
 
 /// Files before the one that is written, at most.
 const MOST: usize = 1_000;
@@ -51,7 +51,7 @@ impl Pieces {
         &self.path
     }
 
-    /// Moves what is there out of the way, finished where a crash cut it off; makes room; and begins the next file, which nobody else may record into.
+    /// Moves what is there out of the way, finished where a crash cut it off, and the rest in a file of its own; makes room; and begins the next file, which nobody else may record into.
     pub(super) fn begin(&self) -> io::Result<File> {
         let mut old = self.old()?;
         // What is no regular file, such as a pipe, is nobody's recording.
@@ -60,7 +60,7 @@ impl Pieces {
                 return Err(io::Error::new(io::ErrorKind::AlreadyExists, "this is there, and is no file"));
             }
             // One that is none of ours stays as it is, under its new name.
-            if let Err(busy) = repair(&self.path)
+            if let Err(busy) = repair_and_keep(&self.path, Some(&self.path.with_extension("damaged")))
                 && busy.kind() == io::ErrorKind::ResourceBusy
             {
                 return Err(busy);
@@ -115,7 +115,7 @@ mod tests {
     use mcap::MAGIC;
     use mcap::records::op;
 
-    use super::super::repair::{Repaired, finish};
+    use super::super::repair::{Repaired, finish, repair};
     use super::*;
 
     fn folder(name: &str) -> PathBuf {
@@ -153,6 +153,32 @@ mod tests {
         let mut finished = whole;
         finish(&mut finished).unwrap();
         assert_eq!(fs::read(&path).unwrap(), finished);
+        // The next start keeps what it cuts off, of the last time.
+        for end in [1_000, 500] {
+            fs::write(&path, [&finished[..MAGIC.len() + 12], &vec![0; end]].concat()).unwrap();
+            let pieces = Pieces::new(path.clone(), 1_000_000).unwrap();
+            pieces.begin().unwrap();
+            assert_eq!(fs::read(folder.join("a.1.mcap")).unwrap(), finished);
+            assert_eq!(fs::read(folder.join("a.damaged")).unwrap(), vec![0; end]);
+        }
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn a_last_chunk_that_only_others_can_read_stays() {
+        let folder = folder("others");
+        let path = folder.join("a.mcap");
+        let mut out = mcap::Writer::new(fs::File::create(&path).unwrap()).unwrap();
+        let channel_id = out.add_channel(0, "a", "json", &Default::default()).unwrap();
+        let header = mcap::records::MessageHeader { channel_id, sequence: 0, log_time: 0, publish_time: 0 };
+        out.write_to_known_channel(&header, &[b'7'; 1_000]).unwrap();
+        out.flush().unwrap();
+        let mut bytes = fs::read(&path).unwrap();
+        drop(out);
+        let name = bytes.windows(4).position(|name| name == b"zstd").unwrap();
+        bytes[name..name + 4].copy_from_slice(b"xzxz");
+        fs::write(&path, &bytes).unwrap();
+        assert_eq!(repair(&path).unwrap(), Repaired::Finished { lost: 0 });
         fs::remove_dir_all(folder).unwrap();
     }
 

@@ -1,12 +1,13 @@
 //! Files whose writer was killed: everything but the last record is whole, and only the end is missing.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use mcap::MAGIC;
 use mcap::records::op;
 use mcap::sans_io::{LinearReadEvent, LinearReader, LinearReaderOptions};
+use mcap::{MAGIC, McapError};
 use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 
@@ -34,10 +35,21 @@ const HEADER: u64 = 9;
 /// # Errors
 /// When the file is no MCAP, is recorded into, or the system refuses.
 pub fn repair(path: &Path) -> io::Result<Repaired> {
+    repair_and_keep(path, None)
+}
+
+/// As [`repair`], and what is cut off goes to another file first, in the place of what that was.
+pub(super) fn repair_and_keep(path: &Path, cut_off: Option<&Path>) -> io::Result<Repaired> {
     let mut file = OpenOptions::new().read(true).write(true).open(path)?;
     lock(&file)?;
     let length = file.metadata()?.len();
     let Some(end) = end_of_records(&file, length)? else { return Ok(Repaired::WasWhole) };
+    if let Some(cut_off) = cut_off.filter(|_| end < length) {
+        let _ = fs::remove_file(cut_off); // Most often there is none.
+        let mut kept = OpenOptions::new().write(true).create_new(true).mode(0o600).open(cut_off)?;
+        file.seek(SeekFrom::Start(end))?;
+        io::copy(&mut file, &mut kept)?;
+    }
     file.set_len(end)?;
     file.seek(SeekFrom::End(0))?;
     finish(&mut file)?;
@@ -107,7 +119,7 @@ fn end_of_records(file: &File, length: u64) -> io::Result<Option<u64>> {
     }
 }
 
-/// Of a chunk that was written last not all may have reached the disk.
+/// Of a chunk that was written last not all may have reached the disk. One that only others can read is whole, for all that is known.
 fn is_damaged(mut file: &File, at: u64, length: u64) -> io::Result<bool> {
     file.seek(SeekFrom::Start(at))?;
     let mut rest = BufReader::new(file.take(length));
@@ -119,6 +131,11 @@ fn is_damaged(mut file: &File, at: u64, length: u64) -> io::Result<bool> {
     let mut reader = LinearReader::new_with_options(options);
     while let Some(event) = reader.next_event() {
         match event {
+            Err(
+                McapError::UnsupportedCompression(_)
+                | McapError::ChunkTooLarge(_)
+                | McapError::RecordTooLarge { .. },
+            ) => return Ok(false),
             Err(_) => return Ok(true),
             Ok(LinearReadEvent::ReadRequest(wanted)) => {
                 let read = rest.read(reader.insert(wanted))?;

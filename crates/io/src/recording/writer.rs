@@ -32,8 +32,9 @@ const MESSAGE_OVERHEAD: u64 = 9 + 22 + 16;
 const CHUNK_INDEX: u64 = 82;
 const CHUNK_INDEX_TOPIC: u64 = 10;
 
-/// What each file says: how the session is run, and with whom.
+/// What each file says: how the session is run, and with whom, until that is over.
 const IN_EACH_FILE: [&str; 2] = [r#""event":"recording""#, r#""event":"connected""#];
+const CLOSED: &str = r#""event":"closed""#;
 
 /// Writes a recording, piece by piece, and shows it to whoever looks on.
 pub(super) struct Writer {
@@ -50,7 +51,7 @@ pub(super) struct Writer {
 struct Out {
     piece: Option<Piece>,
     /// The last of each of [`IN_EACH_FILE`]: when it happened, and its line.
-    in_each_file: [Option<(Time, Arc<Vec<u8>>)>; 2],
+    in_each_file: [Option<(Time, Vec<u8>)>; 2],
     view: Option<View>,
     /// What nobody was told yet, and since when.
     not_shown: NotShown,
@@ -128,12 +129,16 @@ impl Writer {
         }
         let log_time = self.epoch_ns + seen.as_nanos();
         let in_each_file = match &content {
+            Content::Event(line) if line.contains(CLOSED) => {
+                out.in_each_file[1] = None;
+                None
+            }
             Content::Event(line) => IN_EACH_FILE.iter().position(|event| line.contains(event)),
             _ => None,
         };
         let bytes = Arc::new(content.into_bytes(sequence));
         if let Some(which) = in_each_file {
-            out.in_each_file[which] = Some((made, bytes.clone()));
+            out.in_each_file[which] = Some((made, again(&bytes)));
         }
         if let Some(view) = view {
             let not_shown = view.show(topic, log_time, &bytes);
@@ -372,6 +377,12 @@ impl Write for Output {
         }
         Ok(())
     }
+}
+
+/// An event's line as the files say it that come after its own.
+fn again(line: &[u8]) -> Vec<u8> {
+    let fields = line.strip_suffix(b"}").unwrap_or(line);
+    [fields, br#","again":true}"#].concat()
 }
 
 fn io_error(error: McapError) -> io::Error {

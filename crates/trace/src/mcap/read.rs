@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use taut_core::{Duration, Time};
 
-use super::records::{Visit, Walked, malformed, problem, walk};
+use super::records::{Visit, Walked, malformed, note, problem, walk};
 use super::rows::{Columns, Rows, clock};
 use super::{EVENT, IMPAIRMENT, ImpairmentMessage, NO_DEVICE, OPPORTUNITY, PACKET, PacketMessage, Property};
 use crate::error::{Fault, Problem};
@@ -65,10 +65,7 @@ pub(crate) fn read(
         (Err(Problem::Nothing(_)), Some(cut)) => return Err(cut.clone()),
         (Err(problem), _) => return Err(Fault::file(problem)),
     };
-    if let Some(cut) = cut {
-        let note = format!("{}, after which {}", cut.place, cut.problem);
-        notes.push(note.trim_start_matches(": ").to_owned());
-    }
+    notes.extend(cut.as_ref().map(note));
     Ok((data, notes))
 }
 

@@ -32,6 +32,12 @@ pub(super) struct Walked {
     pub(super) cut: Option<Fault>,
 }
 
+/// What is said of one that is cut short.
+pub(super) fn note(cut: &Fault) -> String {
+    let note = format!("{}, after which {}", cut.place, cut.problem);
+    note.trim_start_matches(": ").to_owned()
+}
+
 /// Walks through a whole file, which begins with the magic bytes, a record at a time.
 pub(super) fn walk(
     source: &mut impl Read,
@@ -39,44 +45,33 @@ pub(super) fn walk(
     visitor: &mut impl Visit,
 ) -> Result<Walked, Fault> {
     let mut at = 0;
-    let failed = |at: u64| move |error: io::Error| Fault::byte(at as usize, Problem::Io(error.to_string()));
     let mut record = Vec::new();
     source.by_ref().take(MAGIC.len() as u64).read_to_end(&mut record).map_err(failed(at))?;
     at += record.len() as u64;
     let mut content: u64 = 0;
     let mut in_data = true;
-    let cut =
-        |until, what| Ok(Walked { until, cut: Some(Fault::byte(until as usize, Problem::Unfinished(what))) });
+    // A chunk, and what is wrong with it: it is the end of what is whole where no other record follows but its index.
+    let mut damaged: Option<(u64, Fault)> = None;
+    let cut = |damaged: Option<(u64, Fault)>, at, what| {
+        let unfinished = || (at, Fault::byte(at as usize, Problem::Unfinished(what)));
+        let (until, fault) = damaged.unwrap_or_else(unfinished);
+        Ok(Walked { until, cut: Some(fault) })
+    };
     loop {
-        record.clear();
-        source.by_ref().take(HEAD as u64).read_to_end(&mut record).map_err(failed(at))?;
-        // Zeros are what a file system had no time to write.
-        let Some((opcode, length)) = head(&record).filter(|(opcode, _)| *opcode != 0) else {
-            return cut(at, "a record");
+        let Some((opcode, length)) = next(source, at, in_data, &mut record)? else {
+            return cut(damaged, at, "a record");
         };
-        // The summary after the data repeats schemas and channels.
-        let is_read = in_data && matches!(opcode, op::SCHEMA | op::CHANNEL | op::MESSAGE | op::CHUNK);
-        let mut body = source.by_ref().take(length);
-        let read = if !is_read {
-            io::copy(&mut body, &mut io::sink()).map_err(failed(at))?
-        } else if length > LONGEST {
-            let what = "bytes in one record";
-            return Err(Fault::byte(at as usize, Problem::TooLarge { what, limit: LONGEST }));
-        } else {
-            body.read_to_end(&mut record).map_err(failed(at))? as u64
-        };
-        if read < length {
-            return cut(at, "a record");
-        }
-        match opcode {
-            op::CHUNK if in_data => {
+        match (opcode, damaged.take()) {
+            (op::MESSAGE_INDEX, before) => damaged = before,
+            (op::DATA_END, before) => (in_data, damaged) = (false, before),
+            (_, before) if !in_data => damaged = before,
+            (_, Some((_, fault))) => return Err(fault),
+            (op::CHUNK, None) => {
                 let damage = walk_chunk(&record, at as usize, limits, &mut content, visitor)?;
-                if damage.is_some() {
-                    return Ok(Walked { until: at, cut: damage });
-                }
+                damaged = damage.map(|fault| (at, fault));
             }
-            _ if is_read => visit(at as usize, opcode, &record[HEAD..], visitor)?,
-            _ => in_data &= opcode != op::DATA_END,
+            (_, None) if is_read(opcode) => visit(at as usize, opcode, &record[HEAD..], visitor)?,
+            _ => {}
         }
         at += HEAD as u64 + length;
         if opcode == op::FOOTER {
@@ -85,14 +80,48 @@ pub(super) fn walk(
     }
     record.clear();
     source.take(MAGIC.len() as u64 + 1).read_to_end(&mut record).map_err(failed(at))?;
-    match record.strip_prefix(MAGIC) {
-        Some([]) => Ok(Walked { until: at + MAGIC.len() as u64, cut: None }),
-        Some(_) => {
+    match (record.strip_prefix(MAGIC), damaged) {
+        (None, damaged) => cut(damaged, at, "the magic bytes at its end"),
+        (Some(_), Some((_, fault))) => Err(fault),
+        (Some([]), None) => Ok(Walked { until: at + MAGIC.len() as u64, cut: None }),
+        (Some(_), None) => {
             let end = at as usize + MAGIC.len();
             Err(Fault::byte(end, malformed("bytes after the end of the MCAP file")))
         }
-        None => cut(at, "the magic bytes at its end"),
     }
+}
+
+/// The next record's operation and the length of its body, into `record` where it is looked at; `None`: the file ends before it does.
+fn next(
+    source: &mut impl Read,
+    at: u64,
+    in_data: bool,
+    record: &mut Vec<u8>,
+) -> Result<Option<(u8, u64)>, Fault> {
+    record.clear();
+    source.by_ref().take(HEAD as u64).read_to_end(record).map_err(failed(at))?;
+    // Zeros are what a file system had no time to write.
+    let Some((opcode, length)) = head(record).filter(|(opcode, _)| *opcode != 0) else { return Ok(None) };
+    let mut body = source.by_ref().take(length);
+    // The summary after the data repeats schemas and channels.
+    let read = if !(in_data && is_read(opcode)) {
+        io::copy(&mut body, &mut io::sink()).map_err(failed(at))?
+    } else if length > LONGEST {
+        let what = "bytes in one record";
+        return Err(Fault::byte(at as usize, Problem::TooLarge { what, limit: LONGEST }));
+    } else {
+        body.read_to_end(record).map_err(failed(at))? as u64
+    };
+    Ok((read == length).then_some((opcode, length)))
+}
+
+/// Is it looked at?
+const fn is_read(opcode: u8) -> bool {
+    matches!(opcode, op::SCHEMA | op::CHANNEL | op::MESSAGE | op::CHUNK)
+}
+
+fn failed(at: u64) -> impl Fn(io::Error) -> Fault {
+    move |error| Fault::byte(at as usize, Problem::Io(error.to_string()))
 }
 
 /// Bytes before a record's body.
@@ -132,8 +161,14 @@ fn walk_chunk(
         .with_record_length_limit(longest);
     let mut reader = LinearReader::new_with_options(options);
     let mut rest = chunk;
+    // All of them before any is visited: of a chunk that is damaged none counts.
+    let mut records = Vec::new();
     while let Some(event) = reader.next_event() {
         match event {
+            // Whole, for all that is known.
+            Err(error @ McapError::UnsupportedCompression(_)) => {
+                return Err(Fault::byte(at, problem(error)));
+            }
             Err(error) => return damage(problem(error)),
             Ok(LinearReadEvent::ReadRequest(wanted)) => {
                 // Zero bytes are the end: an error when the chunk's content is not complete by then.
@@ -142,8 +177,18 @@ fn walk_chunk(
                 reader.notify_read(now.len());
                 rest = later;
             }
-            Ok(LinearReadEvent::Record { data, opcode }) => visit(at, opcode, data, visitor)?,
+            Ok(LinearReadEvent::Record { data, opcode }) => {
+                records.push(opcode);
+                records.extend((data.len() as u64).to_le_bytes());
+                records.extend(data);
+            }
         }
+    }
+    let mut rest = &records[..];
+    while let Some((opcode, length)) = head(rest) {
+        let (body, later) = rest[HEAD..].split_at(length as usize);
+        visit(at, opcode, body, visitor)?;
+        rest = later;
     }
     Ok(None)
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use taut_core::Time;
 
 use super::read::MAX_JSON;
-use super::records::{Visit, walk};
+use super::records::{Visit, Walked, note, walk};
 use crate::error::{Fault, Problem};
 use crate::file::{Limits, Names};
 use crate::session::{self, RecordedState, SessionRecording};
@@ -30,11 +30,12 @@ pub(crate) fn read(source: &mut impl Read, limits: &Limits) -> Result<SessionRec
         recording: SessionRecording::default(),
         messages: 0,
     };
-    walk(source, limits, &mut found)?;
+    let Walked { cut, .. } = walk(source, limits, &mut found)?;
     let mut recording = found.recording;
     recording.events.append(&mut found.said);
+    recording.notes.extend(cut.as_ref().map(note));
     if recording.states.is_empty() {
-        return Err(Fault::file(Problem::Nothing(session::STATES)));
+        return Err(cut.unwrap_or(Fault::file(Problem::Nothing(session::STATES))));
     }
     // Those that came out of order were made in it.
     recording.states.sort_by_key(|state| state.made);
