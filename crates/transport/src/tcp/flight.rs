@@ -16,6 +16,7 @@ pub(super) struct Flight {
     /// Ascending, without gaps.
     segments: VecDeque<Sent>,
     rack: Rack,
+    early: u64,
     delivered: u64,
 }
 
@@ -42,11 +43,20 @@ struct Rack {
     /// RACK.fack: the end of the highest that has arrived.
     highest: u64,
     reordered: bool,
+    /// RACK.reo_wnd_mult without the first, RACK.reo_wnd_persist and RACK.dsack_round (section 6.2 step 4).
+    steps: u32,
+    persist: u32,
+    round: u64,
 }
+
+/// Recoveries for which the patience stays grown.
+const PERSIST: u32 = 16;
+/// It grows no further, as in Linux.
+const MAX_STEPS: u32 = 254;
 
 impl Flight {
     pub(super) fn new(unit: Counting, smss: u64) -> Self {
-        Self { unit, smss, segments: VecDeque::new(), rack: Rack::default(), delivered: 0 }
+        Self { unit, smss, segments: VecDeque::new(), rack: Rack::default(), early: 0, delivered: 0 }
     }
 
     /// What the last of all segments that have arrived took to be acknowledged, by whatever means.
@@ -57,6 +67,11 @@ impl Flight {
     /// Segments that were acknowledged, in order or by SACK.
     pub(super) fn delivered(&self) -> u64 {
         self.delivered
+    }
+
+    /// What went again and was acknowledged sooner than anything ever was.
+    pub(super) fn early(&self) -> u64 {
+        self.early
     }
 
     /// What the bytes from `from` up to `to` take. A segment of which a part lies there is there.
@@ -118,7 +133,7 @@ impl Flight {
         while let Some(first) = self.segments.front().copied().filter(|first| first.end <= una) {
             self.segments.pop_front();
             if !first.reported {
-                self.rack.arrived(now, &first);
+                self.early += u64::from(!self.rack.arrived(now, &first));
                 self.delivered += 1;
             }
         }
@@ -134,7 +149,7 @@ impl Flight {
             let within = self.segments.range_mut(from..).take_while(|sent| sent.end <= run.end);
             for sent in within.filter(|sent| !sent.reported) {
                 (sent.reported, sent.lost) = (true, false);
-                self.rack.arrived(now, sent);
+                self.early += u64::from(!self.rack.arrived(now, sent));
                 self.delivered += 1;
             }
         }
@@ -142,12 +157,12 @@ impl Flight {
 
     /// Marks what was sent so long before something that has arrived that it is lost (RFC 8985 section 6.2 step 5); the
     /// time at which more will be. `recovering`: a loss is being repaired.
-    pub(super) fn detect(&mut self, now: Time, recovering: bool) -> Option<Time> {
-        let Rack { newest, rtt, min_rtt, .. } = self.rack;
+    pub(super) fn detect(&mut self, now: Time, recovering: bool, srtt: Option<Duration>) -> Option<Time> {
+        let Rack { newest, rtt, .. } = self.rack;
         let reported = self.segments.iter().filter(|sent| sent.reported).count();
         // Step 4: patience with what is late is needed where order was seen to change, or before three have overtaken it.
         let patience = match self.rack.reordered || (!recovering && reported < DUP_THRESH as usize) {
-            true => min_rtt.unwrap_or_default() / 4,
+            true => self.rack.window(srtt),
             false => Duration::ZERO,
         };
         let mut next = None;
@@ -163,6 +178,29 @@ impl Flight {
             }
         }
         next
+    }
+
+    /// The peer had something twice (RFC 8985 section 6.2 step 4): the patience grows, once in a round trip. Only where
+    /// order was seen to change, as Linux has it: what a tail's probe repeats says nothing of that.
+    pub(super) fn widen(&mut self, una: u64, max: u64) {
+        if self.rack.reordered && una >= self.rack.round {
+            self.rack.round = max;
+            self.rack.steps = (self.rack.steps + 1).min(MAX_STEPS);
+            self.rack.persist = PERSIST;
+        }
+    }
+
+    /// A loss was repaired.
+    pub(super) fn recovered(&mut self) {
+        self.rack.persist = self.rack.persist.saturating_sub(1);
+        if self.rack.persist == 0 {
+            self.rack.steps = 0;
+        }
+    }
+
+    /// Nothing was lost after all.
+    pub(super) fn lose_none(&mut self) {
+        self.segments.iter_mut().for_each(|sent| sent.lost = false);
     }
 
     /// The retransmission timer expired: nothing that was not reported will arrive; `forget`: nor what was.
@@ -194,12 +232,18 @@ impl Flight {
 }
 
 impl Rack {
-    /// RFC 8985 section 6.2 steps 1 to 3.
-    fn arrived(&mut self, now: Time, sent: &Sent) {
+    /// RACK.reo_wnd: a quarter of the smallest round trip for each step, up to the smoothed one.
+    fn window(&self, srtt: Option<Duration>) -> Duration {
+        let window = self.min_rtt.unwrap_or_default() / 4 * u64::from(1 + self.steps);
+        srtt.map_or(window, |srtt| window.min(srtt))
+    }
+
+    /// RFC 8985 section 6.2 steps 1 to 3. `false` when it was not the last copy that arrived.
+    fn arrived(&mut self, now: Time, sent: &Sent) -> bool {
         let rtt = now.saturating_since(sent.at);
         // The acknowledgement may be of the first copy.
         if sent.again && self.min_rtt.is_some_and(|min| rtt < min) {
-            return;
+            return false;
         }
         self.min_rtt = Some(self.min_rtt.map_or(rtt, |min| min.min(rtt)));
         if (sent.at, sent.end) > self.newest {
@@ -211,6 +255,7 @@ impl Rack {
         } else if !sent.again {
             self.reordered = true;
         }
+        true
     }
 }
 
@@ -265,10 +310,14 @@ mod tests {
         // RFC 8985 section 6.2: without reordering and with DupThresh segments reported, the window is zero.
         let mut flight = five(Counting::Segments);
         report(&mut flight, at(21), 100, 200);
-        assert_eq!(flight.detect(at(21), false), Some(at(25)), "a quarter of the round trip of 20 ms longer");
+        assert_eq!(
+            flight.detect(at(21), false, None),
+            Some(at(25)),
+            "a quarter of the round trip of 20 ms longer"
+        );
         assert_eq!((flight.lost(), flight.pipe()), (None, 4000));
         report(&mut flight, at(23), 100, 400);
-        assert_eq!(flight.detect(at(23), false), None);
+        assert_eq!(flight.detect(at(23), false, None), None);
         assert_eq!((flight.lost(), flight.pipe()), (Some(Run { start: 0, end: 100 }), 1000));
     }
 
@@ -276,16 +325,37 @@ mod tests {
     fn a_repetition_is_lost_when_something_sent_after_it_arrives() {
         let mut flight = five(Counting::Segments);
         report(&mut flight, at(23), 100, 400);
-        flight.detect(at(23), false);
+        flight.detect(at(23), false, None);
         flight.sent(at(23), 0, 100);
-        assert_eq!(flight.detect(at(24), true), None);
+        assert_eq!(flight.detect(at(24), true, None), None);
         assert_eq!(flight.lost(), None);
         flight.sent(at(25), 500, 600);
         let mut board = Scoreboard::default();
         board.insert(Run { start: 500, end: 600 }, 0, 600);
         flight.report(at(45), &board);
-        flight.detect(at(45), true);
+        flight.detect(at(45), true, None);
         assert_eq!(flight.lost(), Some(Run { start: 0, end: 100 }));
+    }
+
+    #[test]
+    fn patience_grows_with_duplicates_once_in_a_round_trip_for_sixteen_recoveries() {
+        // RFC 8985 section 6.2 step 4. The smallest round trip is 20 ms.
+        let mut flight = five(Counting::Segments);
+        report(&mut flight, at(21), 100, 200);
+        flight.widen(0, 500); // Nothing was seen to change its order: a tail's probe.
+        flight.acknowledge(at(22), 200);
+        let patience = |flight: &Flight, srtt| flight.rack.window(Some(Duration::from_millis(srtt)));
+        let ms = Duration::from_millis;
+        assert_eq!(patience(&flight, 100), ms(5));
+        flight.widen(200, 500);
+        flight.widen(200, 500);
+        assert_eq!(patience(&flight, 100), ms(10));
+        flight.widen(500, 900);
+        assert_eq!((patience(&flight, 100), patience(&flight, 12)), (ms(15), ms(12)));
+        (0..15).for_each(|_| flight.recovered());
+        assert_eq!(patience(&flight, 100), ms(15));
+        flight.recovered();
+        assert_eq!(patience(&flight, 100), ms(5));
     }
 
     #[test]
@@ -294,7 +364,7 @@ mod tests {
         report(&mut flight, at(21), 100, 200);
         flight.acknowledge(at(22), 200); // The first arrived after the second.
         report(&mut flight, at(24), 300, 500);
-        assert_eq!(flight.detect(at(24), true), Some(at(2 + 20 + 5)));
+        assert_eq!(flight.detect(at(24), true, None), Some(at(2 + 20 + 5)));
         assert_eq!(flight.lost(), None);
     }
 }

@@ -13,6 +13,7 @@
 //! | `flight` | what is under way, in bytes or segments, and since when | RFC 5681 section 2, 8985 section 5 |
 //! | `rack` | losses by time, a probe for the tail, a window that falls in proportion | RFC 8985, 6937 |
 //! | `sack` | the scoreboard | RFC 6675 section 4 |
+//! | `undo` | a recovery that was needless is taken back | RFC 2883, 4015 |
 //! | `rto` | the round trip and the timeout | RFC 6298 |
 //! | `receiver` | the stream in order; when to acknowledge | RFC 5681 section 4.2, 2018 section 4 |
 //! | `queue` | messages before the stream, the urgent first | |
@@ -61,6 +62,7 @@ mod receiver;
 mod recovery;
 mod sack;
 mod sender;
+mod undo;
 
 use std::collections::VecDeque;
 
@@ -348,7 +350,7 @@ impl Tcp {
     }
 
     fn transmit_established(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Transmit> {
-        if self.receiver.ack != Ack::Alone
+        if !self.receiver.acknowledges_alone()
             && let Some(segment) = self.sender.poll(now, &mut self.events)
         {
             let mut flags = Flags::ACK;

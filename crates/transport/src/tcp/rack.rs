@@ -54,6 +54,7 @@ impl Sender {
     pub(super) fn after_ack(&mut self, now: Time, before: u64) {
         let Some(board) = self.board.as_ref().filter(|_| self.policy.rack) else { return };
         self.flight.report(now, board);
+        self.undo_if_needless();
         self.look_for_losses(now);
         let delivered = before.saturating_sub(self.missing());
         match self.recovery {
@@ -73,10 +74,12 @@ impl Sender {
     }
 
     fn look_for_losses(&mut self, now: Time) {
-        self.reordering = self.flight.detect(now, self.recovery != Recovery::Open);
+        let srtt = self.rto.smoothed();
+        self.reordering = self.flight.detect(now, self.recovery != Recovery::Open, srtt);
         if self.recovery == Recovery::Open && self.flight.lost().is_some() {
             self.stats.recoveries += 1;
             let flight = self.flight.weigh(self.una, self.max).min(self.congestion.cwnd);
+            self.remember();
             self.congestion.on_loss(flight);
             self.prr = Prr::begin(flight);
             self.recover = self.max;
@@ -99,6 +102,7 @@ impl Sender {
     /// The retransmission timer expired: slow start with what is lost, as far as nobody reported it.
     pub(super) fn lose_all(&mut self, forget: bool) {
         self.flight.lose_all(forget);
+        self.undo = None;
         self.recovery = Recovery::Loss;
         self.recover = self.max;
         self.reordering = None;

@@ -37,6 +37,9 @@ pub(super) struct Receiver {
     /// Where the peer's FIN is, once it was seen.
     fin: Option<u64>,
     pub(super) ack: Ack,
+    /// Is the peer told what it sent twice (RFC 2883)? And what that was, until it is told.
+    reports_duplicates: bool,
+    duplicate: Option<Run>,
     /// The acknowledgement that is held back goes at this time.
     pub(super) timer: Option<Time>,
     every: u64,
@@ -92,6 +95,8 @@ impl Receiver {
             store: VecDeque::new(),
             fin: None,
             ack: Ack::NotNow,
+            reports_duplicates: config.rack,
+            duplicate: None,
             timer: None,
             every: u64::from(config.ack_every),
             delay: config.ack_delay,
@@ -153,6 +158,7 @@ impl Receiver {
         }
         if end + u64::from(piece.fin) <= self.next {
             self.ack = Ack::Now;
+            self.note_duplicate(Run { start: piece.start, end });
             return Ok(Verdict::Duplicate);
         }
         if piece.start >= self.next + self.window {
@@ -216,7 +222,9 @@ impl Receiver {
             if !known && run.start > self.next && self.beyond.len() >= MAX_RUNS {
                 return Ok(Verdict::OutOfWindow);
             }
-            if !known {
+            if known {
+                self.note_duplicate(run);
+            } else {
                 self.keep(piece, run);
             }
             self.merge(run);
@@ -229,6 +237,13 @@ impl Receiver {
             self.next += 1;
         }
         Ok(if known && !piece.fin { Verdict::Duplicate } else { Verdict::Useful })
+    }
+
+    /// Only of what had arrived to the last byte: of the rest the repetition was needed.
+    fn note_duplicate(&mut self, run: Run) {
+        if self.reports_duplicates && run.start < run.end {
+            self.duplicate = Some(run);
+        }
     }
 
     fn keep(&mut self, piece: Piece<'_>, run: Run) {
@@ -283,23 +298,55 @@ impl Receiver {
         }
     }
 
+    /// Does the acknowledgement go without data?
+    pub(super) fn acknowledges_alone(&self) -> bool {
+        self.ack == Ack::Alone || self.duplicate.is_some()
+    }
+
     /// An acknowledgement went out.
     pub(super) fn acknowledged(&mut self) {
         self.ack = Ack::NotNow;
+        self.duplicate = None;
         self.timer = None;
         self.unacknowledged = 0;
         self.segments = 0;
     }
 
-    /// What to report beyond the acknowledgement.
+    /// What to report beyond the acknowledgement; before it, once, a duplicate (RFC 2883 section 4).
     pub(super) fn sack_blocks(&self) -> SackBlocks {
-        self.beyond.iter().map(|run| SackBlock { left: run.start as u32, right: run.end as u32 }).collect()
+        self.duplicate
+            .iter()
+            .chain(&self.beyond)
+            .map(|run| SackBlock { left: run.start as u32, right: run.end as u32 })
+            .collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_duplicate_is_reported_once_before_all_else() {
+        // RFC 2883 sections 4.1 and 4.2.
+        let mut receiver = Receiver::new(&TcpConfig { rack: true, ..TcpConfig::default() });
+        receiver.sink();
+        receiver.begin(0);
+        let mut blocks_after = |start, padding| {
+            let piece = Piece { start, data: &[], padding, fin: false };
+            receiver.take(Time::ZERO, piece, &mut VecDeque::new()).unwrap();
+            let blocks = receiver.sack_blocks();
+            receiver.acknowledged();
+            blocks.as_slice().iter().map(|block| (block.left, block.right)).collect::<Vec<_>>()
+        };
+        assert_eq!(blocks_after(1, 100), []);
+        assert_eq!(blocks_after(1, 50), [(1, 51)]);
+        assert_eq!(blocks_after(201, 100), [(201, 301)]);
+        assert_eq!(blocks_after(401, 100), [(401, 501), (201, 301)]);
+        assert_eq!(blocks_after(221, 30), [(221, 251), (201, 301), (401, 501)]);
+        // A part was needed.
+        assert_eq!(blocks_after(51, 100), [(201, 301), (401, 501)]);
+    }
 
     #[test]
     fn what_all_wait_for_is_taken_however_many_runs_lie_beyond() {

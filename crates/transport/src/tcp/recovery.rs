@@ -28,11 +28,13 @@ impl Sender {
     /// Takes an acknowledgement; `false` when it covers what was never sent.
     pub(super) fn handle_ack<B>(&mut self, now: Time, ack: Acknowledgement<B>) -> bool
     where
-        B: Iterator<Item = Run>,
+        B: Iterator<Item = Run> + Clone,
     {
         if ack.number > self.max {
             return false;
         }
+        let mut blocks = ack.blocks.clone();
+        self.take_duplicate(blocks.next(), blocks.next(), ack.number);
         if ack.number < self.una {
             return true;
         }
@@ -107,6 +109,7 @@ impl Sender {
             Recovery::Sack => {
                 if number >= self.recover {
                     self.recovery = Recovery::Open;
+                    self.flight.recovered();
                     // Already so where RFC 6675 repairs; at the end of RFC 6937's reduction.
                     self.congestion.cwnd = self.congestion.ssthresh;
                     self.end_of_duplicates();
@@ -120,6 +123,7 @@ impl Sender {
                 self.congestion.on_ack(Acked { now, bytes: acked, rtt, window_limited });
                 if number >= self.recover {
                     self.recovery = Recovery::Open;
+                    self.flight.recovered();
                     self.end_of_duplicates();
                 }
                 true
@@ -226,7 +230,7 @@ impl Sender {
         self.end_of_duplicates();
     }
 
-    fn end_of_duplicates(&mut self) {
+    pub(super) fn end_of_duplicates(&mut self) {
         self.duplicates = 0;
         self.limited = 0;
     }

@@ -10,6 +10,7 @@ use super::flight::Flight;
 use super::framing::{Outbox, Source};
 use super::rack::Prr;
 use super::sack::Scoreboard;
+use super::undo::Undo;
 use super::{CongestionControl, FullAck, PartialAck, TcpConfig, TcpStats};
 use crate::rto::Rto;
 
@@ -31,6 +32,10 @@ pub(super) struct Sender {
     /// What is under way, in what the window counts.
     pub(super) flight: Flight,
     pub(super) prr: Prr,
+    /// What RACK's last recovery did, should it prove needless.
+    pub(super) undo: Option<Undo>,
+    /// Duplicates that the peer reported.
+    pub(super) duplicates_reported: u64,
     pub(super) recovery: Recovery,
     /// `recover` of RFC 6582, RecoveryPoint of RFC 6675: `max` when the last loss was noticed.
     pub(super) recover: u64,
@@ -133,6 +138,8 @@ impl Sender {
             congestion: Congestion::new(config, smss),
             flight: Flight::new(config.counted, smss),
             prr: Prr::default(),
+            undo: None,
+            duplicates_reported: 0,
             recovery: Recovery::Open,
             recover: initial,
             previous_una: initial,
@@ -340,6 +347,7 @@ impl Sender {
         if segment.seq < self.max {
             self.stats.retransmitted += 1;
             self.stats.fast_retransmits += u64::from(self.in_recovery());
+            self.remember_retransmission();
             self.timed = None; // Karn's algorithm: which copy an acknowledgement answers is not known.
         } else if self.timed.is_none() {
             self.timed = Some((end, now));

@@ -25,6 +25,9 @@ pub(super) struct Congestion {
     acked: u64,
     /// What congestion avoidance adds, of what it would add (RFC 6356 section 3).
     share: f64,
+    /// Slow start grows by all that an acknowledgement covers, up to `ssthresh`, as Linux's (`tcp_slow_start`): where order
+    /// changes, one covers many segments.
+    unlimited: bool,
     /// The slow start that follows a timeout grows by one segment per acknowledgement (RFC 3465 section 2.3).
     after_timeout: bool,
     cubic: Option<Cubic>,
@@ -53,6 +56,7 @@ impl Congestion {
             counting: config.counting,
             acked: 0,
             share: 1.0,
+            unlimited: config.rack,
             after_timeout: false,
             cubic: (config.congestion == CongestionControl::Cubic).then(Cubic::default),
         }
@@ -89,6 +93,7 @@ impl Congestion {
 
     fn slow_start(&mut self, bytes: u64) {
         let limit = match self.counting {
+            AckCounting::Bytes if !self.after_timeout && self.unlimited => self.ssthresh - self.cwnd,
             AckCounting::Bytes if !self.after_timeout => SLOW_START_LIMIT * self.smss,
             _ => self.smss,
         };
@@ -135,6 +140,12 @@ impl Congestion {
             None => flight / 2,
         };
         self.ssthresh = left.max(2 * self.smss);
+    }
+
+    /// A reduction since `before` was needless (RFC 4015 section 3.2, RFC 9438 section 4.9.2).
+    pub(super) fn undo(&mut self, before: Self) {
+        let (cwnd, ssthresh) = (self.cwnd.max(before.cwnd), self.ssthresh.max(before.ssthresh));
+        *self = Self { cwnd, ssthresh, share: self.share, ..before };
     }
 
     /// The retransmission timer expired with `flight` bytes outstanding. `reduce`: the window was not reduced for these

@@ -169,3 +169,58 @@ fn a_timeout_after_the_repair_of_another_began_lowers_the_threshold_again() {
         assert!(threshold(&net) * 2 <= before, "RACK {rack}: {before}, {}", threshold(&net));
     }
 }
+
+/// 300 messages, of which the 150th is late by so much; the threshold while it is repaired, and at the end.
+fn late_by(late: u64, lost: &'static [u64]) -> (Net, [Option<Bytes>; 2]) {
+    let config =
+        TcpConfig { rack: true, counted: Counting::Segments, initial_window: 100, ..TcpConfig::default() };
+    let mut net = messages(&config, lost, 149);
+    let mut during = None;
+    for number in 149..300 {
+        net.forward.delay = if number == 149 { ms(35 + late) } else { ms(35) };
+        net.client.send(net.now, Message { data: vec![7; 96], ..Message::default() }).expect("there is room");
+        net.run_until(net.now + ms(1));
+        during = during.or(net.client.slow_start_threshold());
+    }
+    net.run_until(net.now + ms(1_000));
+    let after = net.client.slow_start_threshold();
+    (net, [during, after])
+}
+
+#[test]
+fn what_was_late_and_not_lost_gives_the_window_back() {
+    // By 50 ms: the message that was late is acknowledged sooner after its repetition than a round trip takes. By 200 ms: the
+    // repetition comes first, and the late one is reported as a duplicate (RFC 2883).
+    for late in [50, 200] {
+        let (net, [during, after]) = late_by(late, &[]);
+        let stats = net.client.stats();
+        assert!(stats.recoveries >= 1 && during.is_some(), "{late} ms: {stats:?}");
+        assert_eq!(after, None, "{late} ms: {stats:?}");
+        assert_eq!(net.server.stats().duplicate_segments, stats.retransmitted, "{late} ms");
+        assert_eq!(net.received().len(), 300);
+    }
+}
+
+#[test]
+fn a_loss_beside_what_was_late_is_not_taken_back() {
+    for late in [0, 50, 200] {
+        let (net, [during, after]) = late_by(late, &[151]);
+        assert!(during.is_some() && after.is_some(), "{late} ms: {:?}", net.client.stats());
+    }
+}
+
+#[test]
+fn a_path_that_changes_the_order_leaves_the_window() {
+    let config = TcpConfig { rack: true, counted: Counting::Segments, ..TcpConfig::default() };
+    let mut net = messages(&config, &[], 1);
+    (net.forward.jitter, net.backward.jitter) = (ms(20), ms(20));
+    for _ in 0..3_000 {
+        net.client.send(net.now, Message { data: vec![7; 96], ..Message::default() }).unwrap();
+        net.run_until(net.now + ms(1));
+    }
+    let held = net.client.unsent_bytes();
+    net.run_until(net.now + ms(1_000));
+    assert!(net.client.stats().recoveries >= 1, "{:?}", net.client.stats());
+    assert_eq!((net.client.slow_start_threshold(), held), (None, Bytes::ZERO));
+    assert_eq!(net.received().len(), 3_001);
+}
