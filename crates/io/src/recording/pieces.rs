@@ -164,17 +164,26 @@ mod tests {
         fs::remove_dir_all(folder).unwrap();
     }
 
+    /// Writes a file of so many chunks; where each ends.
+    fn chunks(path: &Path, count: usize) -> Vec<usize> {
+        let file = fs::File::create(path).expect("a folder of the test's own");
+        let mut out = mcap::Writer::new(file).expect("it can be written");
+        let channel_id = out.add_channel(0, "a", "json", &Default::default()).expect("it is the first");
+        let header = mcap::records::MessageHeader { channel_id, sequence: 0, log_time: 0, publish_time: 0 };
+        let mut end = || {
+            out.write_to_known_channel(&header, &[b'7'; 1_000]).expect("the channel is known");
+            out.flush().expect("it can be written");
+            fs::metadata(path).expect("it is there").len() as usize
+        };
+        (0..count).map(|_| end()).collect()
+    }
+
     #[test]
     fn a_last_chunk_that_only_others_can_read_stays() {
         let folder = folder("others");
         let path = folder.join("a.mcap");
-        let mut out = mcap::Writer::new(fs::File::create(&path).unwrap()).unwrap();
-        let channel_id = out.add_channel(0, "a", "json", &Default::default()).unwrap();
-        let header = mcap::records::MessageHeader { channel_id, sequence: 0, log_time: 0, publish_time: 0 };
-        out.write_to_known_channel(&header, &[b'7'; 1_000]).unwrap();
-        out.flush().unwrap();
-        let mut bytes = fs::read(&path).unwrap();
-        drop(out);
+        let ends = chunks(&path, 1);
+        let mut bytes = fs::read(&path).unwrap()[..ends[0]].to_vec();
         let name = bytes.windows(4).position(|name| name == b"zstd").unwrap();
         bytes[name..name + 4].copy_from_slice(b"xzxz");
         fs::write(&path, &bytes).unwrap();
@@ -186,16 +195,7 @@ mod tests {
     fn a_last_chunk_that_is_damaged_is_none_and_what_is_before_it_stays() {
         let folder = folder("damaged");
         let path = folder.join("a.mcap");
-        let mut out = mcap::Writer::new(fs::File::create(&path).unwrap()).unwrap();
-        let channel_id = out.add_channel(0, "a", "json", &Default::default()).unwrap();
-        let header = mcap::records::MessageHeader { channel_id, sequence: 0, log_time: 0, publish_time: 0 };
-        let mut ends = Vec::new();
-        for _ in 0..2 {
-            out.write_to_known_channel(&header, &[b'7'; 1_000]).unwrap();
-            out.flush().unwrap();
-            ends.push(fs::metadata(&path).unwrap().len() as usize);
-        }
-        drop(out);
+        let ends = chunks(&path, 2);
         let whole = fs::read(&path).unwrap();
         for (end, damaged_at, kept) in [
             (ends[1], None, ends[1]),
