@@ -161,8 +161,8 @@ evidence: build ## Measure anew what `taut recommend` rests on: thousands of run
 
 # make tables PAGES=docs/experiments/etp.md
 PAGES ?= $(sort $(wildcard docs/experiments/*.md))
-tables: build ## What the book prints beside what the same commands give today: an hour or two (PAGES=docs/… for some of it)
-	python3 stats/tables.py $(PAGES) --taut "$(TAUT)" --keep "$(CARGO_TARGET_DIR)/tables"
+tables: build ## What the book prints beside what the same commands give today: an hour or two (PAGES=docs/… for some of it, WRITE=1 to put it there)
+	python3 stats/tables.py $(PAGES) --taut "$(TAUT)" --keep "$(CARGO_TARGET_DIR)/tables" $(if $(WRITE),--write)
 
 # Half a gigabyte of libraries, in target/: not for `make test`.
 $(STATS_VENV)/ready: stats/requirements.txt

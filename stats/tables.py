@@ -1,11 +1,12 @@
 """What the book prints, and what the same commands give today: each table that stands below a `taut run` command, cell by cell.
 
-    python3 stats/tables.py docs/experiments/etp.md [PAGE …] [--taut target/release/taut] [--keep out/tables]
+    python3 stats/tables.py docs/experiments/etp.md [PAGE …] [--taut target/release/taut] [--keep out/tables] [--write]
 
 A row is the variant whose name its first cells and the head of the column hold; a column is the measure that is nearest to most of its
 cells, and what is printed once in two cells is one measure each (`35 / 114`). A figure is *the same* where it is today's mean to the last digit, *by
 chance* where they are no farther apart than two intervals of their mean, *other* beyond. Columns that are near no measure are derived, of others, or have moved by more than that:
-they are named with the nearest. So are tables below a `taut run` that is no campaign of simulations, rows that name no variant, and commands that failed, which are an error. Runs are kept by command, by the program's time and by the scenario's
+they are named with the nearest. So are tables below a `taut run` that is no campaign of simulations, rows that name no variant, and commands that failed, which are an error.
+With `--write` each figure that is not the same becomes today's, and so does an interval behind `±`, in columns of which half are the same: those whose measure is beyond doubt. Runs are kept by command, by the program's time and by the scenario's
 text, so that a second look is quick; what a scenario reads beside it is not looked at. Needs nothing but Python.
 """
 
@@ -95,16 +96,34 @@ def campaign(taut, command, keep):
     return json.loads(kept.read_bytes()).get("variants") or []
 
 
+PARTS = re.compile(r" / | \(")
+
+
+def number(found):
+    text = found[0].replace("−", "-")
+    return float(text), len(text.partition(".")[2])
+
+
 def figures(cell):
     """The first number of each part of a cell: (value, its digits after the point)."""
-    for part in re.split(r" / | \(", cell):
+    for part in PARTS.split(cell):
         # Ranges and intervals belong to the number before them.
         found = NUMBER.search(part)
-        if found:
-            text = found[0].replace("−", "-")
-            yield float(text), len(text.partition(".")[2])
-        else:
-            yield None
+        yield number(found) if found else None
+
+
+def written(cell, part, measure, scale):
+    """The cell with today's figures in that part; as it is where a range or another number would be left of the run before."""
+    ends = [0, *(mark.end() for mark in PARTS.finditer(cell))]
+    starts = [*(mark.start() for mark in PARTS.finditer(cell)), len(cell)]
+    before, text, after = cell[: ends[part]], cell[ends[part] : starts[part]], cell[starts[part] :]
+    numbers = list(NUMBER.finditer(text))
+    if len(numbers) > 1 + ("±" in text):
+        return cell
+    for found, today in reversed(list(zip(numbers, (measure["mean"], measure["ci95"] or 0)))):
+        digits = number(found)[1]
+        text = text[: found.start()] + f"{today * scale:.{digits}f}".replace("-", "−" if "−" in found[0] else "-") + text[found.end() :]
+    return before + text + after
 
 
 def variant_of(label, variants):
@@ -116,9 +135,9 @@ def variant_of(label, variants):
 
 
 def columns(heads, rows, variants):
-    """{(column, part): [(row's label, variant, value, digits)]}"""
+    """{(column, part): [(row, variant, value, digits)]}"""
     found = collections.defaultdict(list)
-    for row in rows:
+    for place, row in enumerate(rows):
         for column, (head, cell) in enumerate(zip(heads, row)):
             if column == 0 or OTHERS.search(head):
                 continue
@@ -126,7 +145,7 @@ def columns(heads, rows, variants):
             for part, figure in enumerate(figures(cell) if variant else []):
                 # A digit alone fits many a measure.
                 if figure and (figure[1] or abs(figure[0]) >= 100):
-                    found[column, part].append((row[0], variant, *figure))
+                    found[column, part].append((place, variant, *figure))
     return found
 
 
@@ -154,12 +173,33 @@ def nearest(cells):
     return best and (best[1], best[2], best[0][0])
 
 
+def measure_of(variant, name):
+    return next((measure for measure in variant["measures"] if measure["name"] == name and measure["mean"] is not None), None)
+
+
+def write(page, line, rows, found):
+    """Puts today's figures into the rows of a table that begins at that line: `found` is (column, part, cells, measure, scale)."""
+    lines = page.read_text(encoding="utf-8").splitlines(keepends=True)
+    changed = set()
+    for column, part, cells, name, scale in found:
+        for place, variant, value, digits in cells:
+            measure = measure_of(variant, name)
+            if measure and distance(value, measure, scale, digits):
+                rows[place][column] = written(rows[place][column], part, measure, scale)
+                changed.add(place)
+    for place in changed:
+        at = line + 1 + place
+        indent = lines[at][: len(lines[at]) - len(lines[at].lstrip())]
+        lines[at] = indent + "| " + " | ".join(rows[place]) + " |\n"
+    page.write_text("".join(lines), encoding="utf-8")
+
+
 def judge(cells, name, scale):
     """How many are the same and by chance, and a line for each other."""
     same, chance, other = 0, 0, []
-    for label, variant, value, digits in cells:
-        measure = next((measure for measure in variant["measures"] if measure["name"] == name), None)
-        if measure is None or measure["mean"] is None:
+    for _, variant, value, digits in cells:
+        measure = measure_of(variant, name)
+        if measure is None:
             continue
         mean, interval = measure["mean"] * scale, (measure["ci95"] or 0) * scale
         off = abs(value - mean) - 0.5001 * 10**-digits
@@ -178,6 +218,7 @@ def main():
     parser.add_argument("pages", nargs="+", type=pathlib.Path)
     parser.add_argument("--taut", default="target/release/taut")
     parser.add_argument("--keep", default="out/tables", type=pathlib.Path)
+    parser.add_argument("--write", action="store_true", help="put today's figures into the pages")
     options = parser.parse_args()
     print("| table | column | measure | same | by chance | other |\n" + "| --- " * 6 + "|")
     sums, others, unseen, broken = collections.Counter(), [], [], False
@@ -191,6 +232,7 @@ def main():
                 continue
             named = [row[0] for row in rows if not any(variant_of(words(" ".join([*row[:3], head])), variants) for head in heads)]
             unseen += [f"{page}:{line}: no variant is named by the row {name}" for name in named]
+            sure = []
             for (column, part), cells in sorted(columns(heads, rows, variants).items()):
                 what = heads[column] + (f", part {part + 1}" if part else "")
                 found = nearest(cells)
@@ -204,6 +246,10 @@ def main():
                 sums.update({"same": same, "by chance": chance, "other": len(other)})
                 print(f"| {page}:{line} | {what} | {name} | {same} | {chance} | {len(other)} |", flush=True)
                 others += [f"{page}:{line}, {what}: {text}" for text in other]
+                if 2 * same >= same + chance + len(other):
+                    sure.append((column, part, cells, name, scale))
+            if options.write:
+                write(page, line, rows, sure)
     print("\n" + ", ".join(f"{sums[what]} {what}" for what in ("same", "by chance", "other", "not judged")))
     print(*others, sep="\n")
     if unseen:

@@ -1,5 +1,7 @@
 """What a page prints, held against a result."""
 
+import contextlib
+import io
 import json
 import sys
 import tempfile
@@ -55,6 +57,24 @@ class Tables(unittest.TestCase):
     def test_what_two_intervals_explain_is_chance(self):
         judged = self.judged(variant("UDP", 10.2, 35.1), variant("UDP, 2 ms", 11.52, 36.0))
         self.assertEqual(judged[1, 0][3:], (1, 1, []))
+
+    def test_today_s_figures_are_written_where_the_measure_is_beyond_doubt(self):
+        written = tables.written
+        measure = {"mean": -1234.56, "ci95": 0.25}
+        self.assertEqual(written("1.2 ± 0.30 / **35.1** ms (1 to 2)", 0, measure, 0.001), "-1.2 ± 0.00 / **35.1** ms (1 to 2)")
+        self.assertEqual(written("1.2 ± 0.30 / **35.1** ms (1 to 2)", 1, measure, 1), "1.2 ± 0.30 / **-1234.6** ms (1 to 2)")
+        self.assertEqual(written("1.2 ± 0.30 / **35.1** ms (1 to 2)", 2, measure, 1), "1.2 ± 0.30 / **35.1** ms (1 to 2)", "a range")
+        with tempfile.TemporaryDirectory() as folder:
+            page, taut = Path(folder, "page.md"), Path(folder, "taut")
+            page.write_text(PAGE, encoding="utf-8")
+            today = {"variants": [variant("UDP", 10.041, 35.12), variant("UDP, 2 ms", 12.52, 36.9)]}
+            taut.write_text(f"#!/bin/sh\ncat <<END\n{json.dumps(today)}\nEND\n")
+            taut.chmod(0o755)
+            arguments, sys.argv[1:] = sys.argv[1:], [str(page), "--taut", str(taut), "--keep", folder, "--write"]
+            with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+                tables.main()
+            sys.argv[1:] = arguments
+            self.assertEqual(page.read_text(encoding="utf-8"), PAGE.replace("11.5 / 36.0", "12.5 / 36.9"))
 
     def test_runs_on_sockets_and_single_ones_are_not_made(self):
         for command in ["taut run x --real --seeds 1..2", "taut run x --kernel --seeds 1..2", "taut run x"]:

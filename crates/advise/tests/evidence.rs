@@ -71,7 +71,7 @@ fn transports_with_settings_that_do_not_ship_are_no_evidence() {
     // The transports alone.
     let (text, _) = text.split_once("[[axis]]\nname = \"loss\"").unwrap();
     let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("evidence-settings.toml");
-    let linux = "{ tcp = { counted = \"segments\", rack = true, min_rto = \"200ms\" } }";
+    let linux = "{ tcp = { counted = \"segments\", rack = true, timestamps = true, min_rto = \"200ms\" } }";
     for (ships, does_not, name) in [
         (linux, "\"tcp\"", "tcp"),
         ("\"quic\"", "{ quic = { congestion = \"newreno\" } }", "quic"),
@@ -153,7 +153,7 @@ name = "UDP"
 set = { "teleop.transport" = "udp", "teleop.reliable" = false }
 [[axis.value]]
 name = "TCP"
-set = { "teleop.transport" = { tcp = { counted = "segments", rack = true, min_rto = "200ms" } }, "teleop.reliable" = true }
+set = { "teleop.transport" = { tcp = { counted = "segments", rack = true, timestamps = true, min_rto = "200ms" } }, "teleop.reliable" = true }
 [[axis]]
 name = "link"
 [[axis.value]]

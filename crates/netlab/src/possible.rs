@@ -113,9 +113,10 @@ fn bulk(spec: &TcpSpec, sack: Option<bool>) -> Option<(&'static str, String)> {
     }
     let TcpSpec { congestion, segment, sack, full_ack, .. } = *spec;
     let has = |own: TcpSpec| TcpSpec { congestion, segment, sack, full_ack, ..own } == *spec;
-    (!has(TcpSpec::default()) && !has(TcpSpec::linux())).then(|| {
+    // [`prepare`] takes its timestamps away with selective acknowledgements.
+    (!has(TcpSpec::default()) && !has(TcpSpec { timestamps: sack, ..TcpSpec::linux() })).then(|| {
         let message = "the kernel's TCP has settings of its own; leave out the model's, but for `congestion`, `segment`, `sack` and \
-                       `full_ack`, or give those of Linux: counted = \"segments\", rack = true, min_rto = \"200ms\"";
+                       `full_ack`, or give those of Linux: counted = \"segments\", rack = true, timestamps = true, min_rto = \"200ms\"";
         ("tcp", message.to_owned())
     })
 }
@@ -140,8 +141,7 @@ fn sack(scenario: &Scenario) -> Option<bool> {
     all.all(|sack| sack == first).then_some(first)
 }
 
-/// What Linux's TCP has beside RFC 6582 (ip-sysctl.rst): a scenario without selective acknowledgements asks for none of it. The model's
-/// segments have no timestamps either.
+/// What Linux's TCP has beside RFC 6582 (ip-sysctl.rst): a scenario without selective acknowledgements asks for none of it.
 const BEYOND_NEWRENO: [&str; 5] =
     ["tcp_sack", "tcp_timestamps", "tcp_recovery", "tcp_early_retrans", "tcp_frto"];
 
@@ -182,7 +182,7 @@ fn transport(spec: &TransportSpec) -> Option<(&'static str, String)> {
                 .contains(&TcpSpec { congestion: TcpSpec::default().congestion, ..tcp }) =>
         {
             let message = "the kernel's TCP has settings of its own; leave out the model's, but for `congestion`, or give \
-                           those of Linux: counted = \"segments\", rack = true, min_rto = \"200ms\"";
+                           those of Linux: counted = \"segments\", rack = true, timestamps = true, min_rto = \"200ms\"";
             ("transport.tcp", message.to_owned())
         }
         _ => return None,
@@ -252,7 +252,7 @@ traffic = { poisson = { rate = "0bit", packet = "1200B" } }
             "{ video = {} }",
             "{ rtp = { sender = \"gcc\" } }",
             "{ tcp = {} }",
-            "{ tcp = { counted = \"segments\", rack = true, min_rto = \"200ms\" } }",
+            "{ tcp = { counted = \"segments\", rack = true, timestamps = true, min_rto = \"200ms\" } }",
             "{ tcp = { segment = \"578B\", sack = false, full_ack = \"ssthresh\" } }",
         ] {
             assert_eq!(told(&[&format!("cross.video.traffic={traffic}")]), Ok(()), "{traffic}");

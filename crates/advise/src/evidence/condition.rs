@@ -180,7 +180,8 @@ fn shipped(transport: &TransportSpec) -> Result<(), String> {
     };
     let settings = match (transport, ships) {
         (TransportSpec::Tcp(_), _) => {
-            "{ tcp = { counted = \"segments\", rack = true, min_rto = \"200ms\" } }".to_owned()
+            "{ tcp = { counted = \"segments\", rack = true, timestamps = true, min_rto = \"200ms\" } }"
+                .to_owned()
         }
         (TransportSpec::Etp(_), _) => "{ etp = { pack = true } }".to_owned(),
         (_, Some(_)) => format!("\"{name}\""),

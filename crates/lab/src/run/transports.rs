@@ -26,6 +26,7 @@ pub(super) fn tcp_config(spec: &TcpSpec) -> TcpConfig {
         full_ack: spec.full_ack,
         counted: spec.counted,
         rack: spec.rack,
+        timestamps: spec.timestamps,
         initial_window: spec.initial_window,
         min_rto: spec.min_rto,
         rto_floor: spec.rto_floor,

@@ -176,6 +176,9 @@ pub struct TcpSpec {
     /// Linux does; with `sack`.
     #[serde(default)]
     pub rack: bool,
+    /// Timestamps (RFC 7323), 12 bytes of each segment, as in Linux: with `rack` they tell what was late from what was lost.
+    #[serde(default)]
+    pub timestamps: bool,
     /// Grow the window by bytes acknowledged (RFC 3465) or by acknowledgements.
     #[serde(default = "yes")]
     pub byte_counting: bool,
@@ -194,7 +197,7 @@ impl TcpSpec {
     /// What Linux's TCP does where it differs from the RFCs that are the default.
     pub fn linux() -> Self {
         let min_rto = TcpConfig::LINUX_MIN_RTO;
-        Self { counted: Counting::Segments, rack: true, min_rto, ..Self::default() }
+        Self { counted: Counting::Segments, rack: true, timestamps: true, min_rto, ..Self::default() }
     }
 }
 

@@ -16,7 +16,6 @@ pub(super) struct Flight {
     /// Ascending, without gaps.
     segments: VecDeque<Sent>,
     rack: Rack,
-    early: u64,
     delivered: u64,
 }
 
@@ -56,7 +55,7 @@ const MAX_STEPS: u32 = 254;
 
 impl Flight {
     pub(super) fn new(unit: Counting, smss: u64) -> Self {
-        Self { unit, smss, segments: VecDeque::new(), rack: Rack::default(), early: 0, delivered: 0 }
+        Self { unit, smss, segments: VecDeque::new(), rack: Rack::default(), delivered: 0 }
     }
 
     /// What the last of all segments that have arrived took to be acknowledged, by whatever means.
@@ -67,11 +66,6 @@ impl Flight {
     /// Segments that were acknowledged, in order or by SACK.
     pub(super) fn delivered(&self) -> u64 {
         self.delivered
-    }
-
-    /// What went again and was acknowledged sooner than anything ever was.
-    pub(super) fn early(&self) -> u64 {
-        self.early
     }
 
     /// What the bytes from `from` up to `to` take. A segment of which a part lies there is there.
@@ -128,18 +122,23 @@ impl Flight {
         self.segments.insert(first, Sent { again: true, ..sent });
     }
 
-    /// Everything below `una` is acknowledged.
-    pub(super) fn acknowledge(&mut self, now: Time, una: u64) {
+    /// Everything below `una` is acknowledged. The round trip of the first of it that nobody reported, unless something of it
+    /// went again (Karn's algorithm), as in Linux (`tcp_clean_rtx_queue`).
+    pub(super) fn acknowledge(&mut self, now: Time, una: u64) -> Option<Duration> {
+        let (mut sent, mut again) = (None, false);
         while let Some(first) = self.segments.front().copied().filter(|first| first.end <= una) {
             self.segments.pop_front();
+            again |= first.again;
             if !first.reported {
-                self.early += u64::from(!self.rack.arrived(now, &first));
+                sent = sent.or(Some(first.at));
+                self.rack.arrived(now, &first);
                 self.delivered += 1;
             }
         }
         if let Some(first) = self.segments.front_mut() {
             first.start = first.start.max(una);
         }
+        sent.filter(|_| !again).map(|at| now.saturating_since(at))
     }
 
     /// What the peer reports beyond its acknowledgement has arrived.
@@ -149,7 +148,7 @@ impl Flight {
             let within = self.segments.range_mut(from..).take_while(|sent| sent.end <= run.end);
             for sent in within.filter(|sent| !sent.reported) {
                 (sent.reported, sent.lost) = (true, false);
-                self.early += u64::from(!self.rack.arrived(now, sent));
+                self.rack.arrived(now, sent);
                 self.delivered += 1;
             }
         }
@@ -224,6 +223,11 @@ impl Flight {
             .reduce(|all, next| Run { start: all.start, end: next.end })
     }
 
+    /// Is something that went again neither acknowledged nor lost again?
+    pub(super) fn repeats(&self) -> bool {
+        self.segments.iter().any(|sent| sent.again && !sent.reported && !sent.lost)
+    }
+
     /// What is neither reported nor lost.
     pub(super) fn pipe(&self) -> u64 {
         let under_way = self.segments.iter().filter(|sent| !sent.reported && !sent.lost);
@@ -238,12 +242,12 @@ impl Rack {
         srtt.map_or(window, |srtt| window.min(srtt))
     }
 
-    /// RFC 8985 section 6.2 steps 1 to 3. `false` when it was not the last copy that arrived.
-    fn arrived(&mut self, now: Time, sent: &Sent) -> bool {
+    /// RFC 8985 section 6.2 steps 1 to 3.
+    fn arrived(&mut self, now: Time, sent: &Sent) {
         let rtt = now.saturating_since(sent.at);
         // The acknowledgement may be of the first copy.
         if sent.again && self.min_rtt.is_some_and(|min| rtt < min) {
-            return false;
+            return;
         }
         self.min_rtt = Some(self.min_rtt.map_or(rtt, |min| min.min(rtt)));
         if (sent.at, sent.end) > self.newest {
@@ -255,7 +259,6 @@ impl Rack {
         } else if !sent.again {
             self.reordered = true;
         }
-        true
     }
 }
 

@@ -530,9 +530,16 @@ fn widen(wire: u32, near: u64) -> u64 {
     nearest(near, wire, 32).unwrap_or(wire.into())
 }
 
-/// The clock of the timestamps option, milliseconds.
+/// Nanoseconds of a tick of the timestamps option's clock.
+const TICK: u64 = 1_000_000;
+
+fn tick(at: Time) -> u64 {
+    at.as_nanos() / TICK
+}
+
+/// The clock of the timestamps option, as on the wire.
 fn stamp(now: Time) -> u32 {
-    (now.as_nanos() / 1_000_000) as u32
+    tick(now) as u32
 }
 
 #[cfg(test)]

@@ -54,7 +54,6 @@ impl Sender {
     pub(super) fn after_ack(&mut self, now: Time, before: u64) {
         let Some(board) = self.board.as_ref().filter(|_| self.policy.rack) else { return };
         self.flight.report(now, board);
-        self.undo_if_needless();
         self.look_for_losses(now);
         let delivered = before.saturating_sub(self.missing());
         match self.recovery {

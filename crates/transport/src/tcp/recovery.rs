@@ -18,7 +18,7 @@ pub(super) struct Acknowledgement<B> {
     pub(super) window: u64,
     /// Neither data nor SYN nor FIN comes with it.
     pub(super) bare: bool,
-    /// The round trip by the timestamp that it echoes.
+    /// The round trip by the timestamp that it echoes, in whole ticks of its clock.
     pub(super) rtt: Option<Duration>,
     /// SACK blocks.
     pub(super) blocks: B,
@@ -85,8 +85,8 @@ impl Sender {
         if let Some(board) = &mut self.board {
             board.acknowledge(number);
         }
-        self.flight.acknowledge(now, number);
-        self.measure(now, number, rtt);
+        let of_segment = self.flight.acknowledge(now, number);
+        self.measure(now, number, of_segment.filter(|_| self.policy.rack).or(rtt));
         self.timeouts_in_a_row = 0;
         self.probed = false;
         let restart = match self.recovery {
@@ -107,7 +107,11 @@ impl Sender {
                 !partial || self.policy.partial_ack == PartialAck::SlowButSteady
             }
             Recovery::Sack => {
-                if number >= self.recover {
+                let needless = self.was_late(now, rtt) && (number >= self.recover || !self.flight.repeats());
+                if needless {
+                    self.flight.recovered();
+                    self.take_back();
+                } else if number >= self.recover {
                     self.recovery = Recovery::Open;
                     self.flight.recovered();
                     // Already so where RFC 6675 repairs; at the end of RFC 6937's reduction.
@@ -136,7 +140,7 @@ impl Sender {
         }
     }
 
-    /// A round trip, by timestamp or of the segment that is timed.
+    /// A round trip, by what the acknowledgement tells or of the segment that is timed.
     fn measure(&mut self, now: Time, number: u64, rtt: Option<Duration>) {
         match (rtt, self.timed) {
             (Some(rtt), _) => self.rto.sample(rtt),

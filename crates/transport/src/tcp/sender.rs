@@ -347,7 +347,7 @@ impl Sender {
         if segment.seq < self.max {
             self.stats.retransmitted += 1;
             self.stats.fast_retransmits += u64::from(self.in_recovery());
-            self.remember_retransmission();
+            self.remember_retransmission(now);
             self.timed = None; // Karn's algorithm: which copy an acknowledgement answers is not known.
         } else if self.timed.is_none() {
             self.timed = Some((end, now));

@@ -1,9 +1,12 @@
 //! A recovery that was needless is taken back: all that it sent again turned out to have been on its way (Linux's
 //! `tcp_may_undo`; the response of RFC 4015 section 3.2 and RFC 9438 section 4.9.2). A timeout is not.
 
+use taut_core::{Duration, Time};
+
 use super::congestion::Congestion;
 use super::sack::Run;
 use super::sender::{Recovery, Sender};
+use super::{TICK, tick};
 
 /// The last recovery, until it is taken back, another begins or the timer expires.
 #[derive(Clone, Debug)]
@@ -11,10 +14,9 @@ pub(super) struct Undo {
     before: Congestion,
     /// SND.UNA when it began.
     from: u64,
-    /// Retransmissions since.
+    /// Retransmissions since, and when the first of them went.
     sent: u64,
-    /// [`Flight::early`](super::flight::Flight::early) when it began.
-    early_before: u64,
+    first: Option<Time>,
     /// Reports since of what the peer had twice (RFC 2883).
     duplicates: u64,
 }
@@ -23,14 +25,14 @@ impl Sender {
     /// The window is about to fall.
     pub(super) fn remember(&mut self) {
         let before = self.congestion.clone();
-        let early_before = self.flight.early();
-        self.undo = Some(Undo { before, from: self.una, sent: 0, early_before, duplicates: 0 });
+        self.undo = Some(Undo { before, from: self.una, sent: 0, first: None, duplicates: 0 });
     }
 
     /// A segment went again.
-    pub(super) fn remember_retransmission(&mut self) {
+    pub(super) fn remember_retransmission(&mut self, now: Time) {
         if let Some(undo) = &mut self.undo {
             undo.sent += 1;
+            undo.first.get_or_insert(now);
         }
     }
 
@@ -49,19 +51,24 @@ impl Sender {
         self.flight.widen(self.una, self.max);
         if let Some(undo) = self.undo.as_mut().filter(|undo| first.end > undo.from) {
             undo.duplicates += 1;
-            self.undo_if_needless();
+            if undo.sent > 0 && undo.sent <= undo.duplicates {
+                self.take_back();
+            }
         }
     }
 
-    /// Takes the recovery back when nothing of it was needed: each retransmission was acknowledged sooner than any packet has been, so
-    /// that it was an earlier copy that arrived, or each was reported as a duplicate. Linux asks the timestamps of
-    /// acknowledgements for the first (RFC 3522), which the model's segments do not have in scenarios; RACK takes the time for a
-    /// proof as well (RFC 8985 section 6.2 step 2).
-    pub(super) fn undo_if_needless(&mut self) {
-        let early = self.flight.early();
-        let needless =
-            |undo: &mut Undo| undo.sent > 0 && undo.sent <= undo.duplicates.max(early - undo.early_before);
-        let Some(undo) = self.undo.take_if(needless) else { return };
+    /// The acknowledgement that moved SND.UNA echoes a time before that of the first retransmission: it answers the original, which
+    /// was late and not lost (RFC 3522 section 3.2, Linux's `tcp_packet_delayed`). `rtt`: the time since, in whole ticks.
+    pub(super) fn was_late(&self, now: Time, rtt: Option<Duration>) -> bool {
+        let first = self.undo.as_ref().and_then(|undo| undo.first);
+        first
+            .zip(rtt)
+            .is_some_and(|(first, rtt)| tick(now).saturating_sub(rtt.as_nanos() / TICK) < tick(first))
+    }
+
+    /// Nothing of the recovery was needed: the window is what it was.
+    pub(super) fn take_back(&mut self) {
+        let Some(undo) = self.undo.take() else { return };
         self.congestion.undo(undo.before);
         if self.recovery == Recovery::Sack {
             self.recovery = Recovery::Open;
@@ -84,7 +91,7 @@ mod tests {
             let mut sender = Sender::new(&TcpConfig::default(), 0);
             (sender.policy.rack, sender.stats.retransmitted) = (true, 1);
             sender.remember();
-            sender.remember_retransmission();
+            sender.remember_retransmission(Time::ZERO);
             sender.take_duplicate(first, second, 500);
             sender.undo.is_none()
         };
@@ -96,7 +103,7 @@ mod tests {
         let mut sender = Sender::new(&TcpConfig::default(), 0);
         sender.policy.rack = true;
         sender.remember();
-        sender.remember_retransmission();
+        sender.remember_retransmission(Time::ZERO);
         sender.take_duplicate(run(300, 400), None, 500);
         assert!(sender.undo.is_some());
     }

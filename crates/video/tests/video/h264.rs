@@ -244,8 +244,10 @@ fn a_key_frame_may_be_of_the_other_codec() {
     }
     let mut decoder = Decoder::new().unwrap();
     let mut scene = Scene::new(WIDTH, HEIGHT).unwrap();
-    for codec in [Codec::Vp8, Codec::H264, Codec::Vp8] {
-        let mut encoder = encoder(codec, 1_500);
+    // Each numbers its frames from anywhere, as a robot's first encoder does.
+    for (codec, first) in [(Codec::Vp8, 9_000), (Codec::H264, 5_000), (Codec::Vp8, 70_000)] {
+        let config = EncoderConfig::new(WIDTH, HEIGHT, 30).codec(codec).first(first);
+        let mut encoder = Encoder::new(config).unwrap();
         for number in 0..3 {
             let made = encoder.encode(scene.draw(number)).unwrap();
             let read =

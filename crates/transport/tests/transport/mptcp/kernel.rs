@@ -23,6 +23,7 @@ fn figures(period: Duration, cut_us: u64, away: Option<Duration>) -> Figures {
     let subflow = TcpConfig {
         counted: Counting::Segments,
         rack: true,
+        timestamps: true,
         // Its captures show an acknowledgement for every segment that the application reads.
         ack_every: 1,
         min_rto: TcpConfig::LINUX_MIN_RTO,

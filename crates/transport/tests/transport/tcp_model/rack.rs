@@ -170,29 +170,36 @@ fn a_timeout_after_the_repair_of_another_began_lowers_the_threshold_again() {
     }
 }
 
-/// 300 messages, of which the 150th is late by so much; the threshold while it is repaired, and at the end.
-fn late_by(late: u64, lost: &'static [u64]) -> (Net, [Option<Bytes>; 2]) {
-    let config =
-        TcpConfig { rack: true, counted: Counting::Segments, initial_window: 100, ..TcpConfig::default() };
+/// 300 messages, of which the 150th is late by so much; the threshold while it is repaired and at the end, and for how many ms it is
+/// there until the last of them has gone.
+fn late_by(timestamps: bool, late: u64, lost: &'static [u64]) -> (Net, [Option<Bytes>; 2], u64) {
+    let config = TcpConfig {
+        rack: true,
+        counted: Counting::Segments,
+        initial_window: 100,
+        timestamps,
+        ..TcpConfig::default()
+    };
     let mut net = messages(&config, lost, 149);
-    let mut during = None;
+    let (mut during, mut lowered) = (None, 0);
     for number in 149..300 {
         net.forward.delay = if number == 149 { ms(35 + late) } else { ms(35) };
         net.client.send(net.now, Message { data: vec![7; 96], ..Message::default() }).expect("there is room");
         net.run_until(net.now + ms(1));
-        during = during.or(net.client.slow_start_threshold());
+        let threshold = net.client.slow_start_threshold();
+        during = during.or(threshold);
+        lowered += u64::from(threshold.is_some());
     }
     net.run_until(net.now + ms(1_000));
     let after = net.client.slow_start_threshold();
-    (net, [during, after])
+    (net, [during, after], lowered)
 }
 
 #[test]
 fn what_was_late_and_not_lost_gives_the_window_back() {
-    // By 50 ms: the message that was late is acknowledged sooner after its repetition than a round trip takes. By 200 ms: the
-    // repetition comes first, and the late one is reported as a duplicate (RFC 2883).
-    for late in [50, 200] {
-        let (net, [during, after]) = late_by(late, &[]);
+    // By 50 ms: the repetition comes second, and is reported as a duplicate (RFC 2883). By 200 ms: the late one does.
+    for (timestamps, late) in [(false, 50), (false, 200), (true, 50), (true, 200)] {
+        let (net, [during, after], _) = late_by(timestamps, late, &[]);
         let stats = net.client.stats();
         assert!(stats.recoveries >= 1 && during.is_some(), "{late} ms: {stats:?}");
         assert_eq!(after, None, "{late} ms: {stats:?}");
@@ -202,16 +209,27 @@ fn what_was_late_and_not_lost_gives_the_window_back() {
 }
 
 #[test]
+fn a_timestamp_tells_what_was_late_before_its_repetition_is_a_duplicate() {
+    // Sent at 0 and 50 ms late, it is taken for lost about 75 ms later; its own acknowledgement comes at 120 ms, that of the
+    // repetition at 145 ms (RFC 3522 section 3.2).
+    let [without, with] = [false, true].map(|timestamps| late_by(timestamps, 50, &[]).2);
+    assert!((20..=30).contains(&(without - with)) && with > 0, "{without} and {with} ms");
+}
+
+#[test]
 fn a_loss_beside_what_was_late_is_not_taken_back() {
     for late in [0, 50, 200] {
-        let (net, [during, after]) = late_by(late, &[151]);
-        assert!(during.is_some() && after.is_some(), "{late} ms: {:?}", net.client.stats());
+        for timestamps in [false, true] {
+            let (net, [during, after], _) = late_by(timestamps, late, &[151]);
+            assert!(during.is_some() && after.is_some(), "{late} ms: {:?}", net.client.stats());
+        }
     }
 }
 
 #[test]
 fn a_path_that_changes_the_order_leaves_the_window() {
-    let config = TcpConfig { rack: true, counted: Counting::Segments, ..TcpConfig::default() };
+    let config =
+        TcpConfig { rack: true, counted: Counting::Segments, timestamps: true, ..TcpConfig::default() };
     let mut net = messages(&config, &[], 1);
     (net.forward.jitter, net.backward.jitter) = (ms(20), ms(20));
     for _ in 0..3_000 {
