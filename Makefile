@@ -160,7 +160,7 @@ evidence: build ## Measure anew what `taut recommend` rests on: thousands of run
 	@echo "commit crates/advise/evidence/*.json; taut must be built anew to have it"
 
 # make tables PAGES=docs/experiments/etp.md
-PAGES ?= $(sort $(wildcard docs/experiments/*.md))
+PAGES ?= $(sort $(wildcard docs/experiments/*.md docs/experiments/tables/*.md))
 tables: build ## What the book prints beside what the same commands give today: an hour or two (PAGES=docs/… for some of it, WRITE=1 to put it there)
 	python3 stats/tables.py $(PAGES) --taut "$(TAUT)" --keep "$(CARGO_TARGET_DIR)/tables" $(if $(WRITE),--write)
 

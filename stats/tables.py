@@ -2,11 +2,11 @@
 
     python3 stats/tables.py docs/experiments/etp.md [PAGE …] [--taut target/release/taut] [--keep out/tables] [--write]
 
-A row is the variant whose name its first cells and the head of the column hold; a column is the measure that is nearest to most of its
+A row is the variant whose name its first cells, the head of the column and the headings since the command hold; a column is the measure that is nearest to most of its
 cells, and what is printed once in two cells is one measure each (`35 / 114`). A figure is *the same* where it is today's mean to the last digit, *by
 chance* where they are no farther apart than two intervals of their mean, *other* beyond. Columns that are near no measure are derived, of others, or have moved by more than that:
 they are named with the nearest. So are tables below a `taut run` that is no campaign of simulations, rows that name no variant, and commands that failed, which are an error.
-With `--write` each figure that is not the same becomes today's, and so does an interval behind `±`, in columns of which half are the same: those whose measure is beyond doubt. Runs are kept by command, by the program's time and by the scenario's
+With `--write` each figure that is not the same becomes today's, and so does an interval behind `±`, in columns of which half, and three at least, are the same: those whose measure is beyond doubt. Runs are kept by command, by the program's time and by the scenario's
 text, so that a second look is quick; what a scenario reads beside it is not looked at. Needs nothing but Python.
 """
 
@@ -24,10 +24,14 @@ import sys
 
 NEAR = 0.1
 """Median relative distance of the cells of a column from the measure that it is taken for."""
+SURE = 3
+"""So many cells that are the same, and half of all, tell the measure."""
 SCALES = (1, 1e3, 1e-3)
 """Seconds for milliseconds, and the like."""
-OTHERS = re.compile(r"source|linux|model|kernel|equation|ns-3", re.I)
-"""Heads of columns that no run of taut fills."""
+OTHERS = re.compile(r"source|linux|model|kernel|equation|ns-3|\breal\b", re.I)
+"""Heads of columns, and of rows, that no simulation fills."""
+UNIT = re.compile(r"\d (s|kB|MB)\b")
+"""A cell with a unit of its own is no figure of its column."""
 UNITS = {"=", "r", "mbit/s", "kbit/s", "ms", "s", "%", "n", "and", "of"}
 NUMBER = re.compile(r"[-−]?\d+(?:\.\d+)?")
 
@@ -38,24 +42,29 @@ def words(text):
 
 
 def tables(page):
-    """(line, command, heads, rows) of each table, with the last command above it in its section."""
+    """(line, command, heads, rows, section) of each table, with the last command above it in its section or those that this is part of;
+    `section`: what the headings between the two say up to a colon."""
     command, lines, at = None, page.read_text(encoding="utf-8").splitlines(), 0
+    level, of, sections = 0, 0, {}
     while at < len(lines):
         line = lines[at]
-        if line.startswith("#"):
-            command = None
+        if heading := re.match(r"(#+) ([^:]*)", line):
+            level = len(heading[1])
+            sections = {depth: text for depth, text in sections.items() if depth < level} | {level: heading[2]}
+            command = command if of < level else None
         elif re.match(r" {4}taut run ", line) and not lines[at - 1].startswith("    "):
             command = line.strip()
             while command.endswith("\\"):
                 at += 1
                 command = command.removesuffix("\\") + lines[at].strip()
+            of = level
         elif line.lstrip().startswith("|") and command:
             first = at
             while at < len(lines) and lines[at].lstrip().startswith("|"):
                 at += 1
             cells = [[cell.strip() for cell in row.strip().strip("|").split("|")] for row in lines[first:at]]
             if len(cells) > 2:
-                yield first + 1, command, cells[0], cells[2:]
+                yield first + 1, command, cells[0], cells[2:], " ".join(text for depth, text in sections.items() if depth > of)
             continue
         at += 1
 
@@ -112,18 +121,23 @@ def figures(cell):
         yield number(found) if found else None
 
 
-def written(cell, part, measure, scale):
-    """The cell with today's figures in that part; as it is where a range or another number would be left of the run before."""
+def written(cell, part, measure, scale, intervals=False):
+    """The cell with today's figures in that part; as it is where a range or another number would be left of the run before. `intervals`: the column
+    has them where they show."""
     ends = [0, *(mark.end() for mark in PARTS.finditer(cell))]
     starts = [*(mark.start() for mark in PARTS.finditer(cell)), len(cell)]
     before, text, after = cell[: ends[part]], cell[ends[part] : starts[part]], cell[starts[part] :]
     numbers = list(NUMBER.finditer(text))
     if len(numbers) > 1 + ("±" in text):
         return cell
-    for found, today in reversed(list(zip(numbers, (measure["mean"], measure["ci95"] or 0)))):
-        digits = number(found)[1]
-        text = text[: found.start()] + f"{today * scale:.{digits}f}".replace("-", "−" if "−" in found[0] else "-") + text[found.end() :]
-    return before + text + after
+    first, last = numbers[0], numbers[-1]
+    digits = number(first)[1]
+    today, interval = f"{measure['mean'] * scale:.{digits}f}", f"{(measure['ci95'] or 0) * scale:.{digits}f}"
+    if "−" in first[0]:
+        today = today.replace("-", "−")
+    if (intervals or "±" in text) and float(interval):
+        today += f" ± {interval}"
+    return before + text[: first.start()] + today + text[last.end() :] + after
 
 
 def variant_of(label, variants):
@@ -134,15 +148,17 @@ def variant_of(label, variants):
     return best[0] if len(best) == 1 else None
 
 
-def columns(heads, rows, variants):
+def columns(heads, rows, variants, section=""):
     """{(column, part): [(row, variant, value, digits)]}"""
     found = collections.defaultdict(list)
     for place, row in enumerate(rows):
+        if OTHERS.search(row[0]):
+            continue
         for column, (head, cell) in enumerate(zip(heads, row)):
             if column == 0 or OTHERS.search(head):
                 continue
-            variant = variant_of(words(" ".join([*row[:column][:3], head])), variants)
-            for part, figure in enumerate(figures(cell) if variant else []):
+            variant = variant_of(words(" ".join([section, *row[:column][:3], head])), variants)
+            for part, figure in enumerate(figures(cell) if variant and not UNIT.search(cell) else []):
                 # A digit alone fits many a measure.
                 if figure and (figure[1] or abs(figure[0]) >= 100):
                     found[column, part].append((place, variant, *figure))
@@ -182,10 +198,11 @@ def write(page, line, rows, found):
     lines = page.read_text(encoding="utf-8").splitlines(keepends=True)
     changed = set()
     for column, part, cells, name, scale in found:
+        intervals = any("±" in "".join(PARTS.split(row[column])[part : part + 1]) for row in rows)
         for place, variant, value, digits in cells:
             measure = measure_of(variant, name)
             if measure and distance(value, measure, scale, digits):
-                rows[place][column] = written(rows[place][column], part, measure, scale)
+                rows[place][column] = written(rows[place][column], part, measure, scale, intervals)
                 changed.add(place)
     for place in changed:
         at = line + 1 + place
@@ -223,17 +240,17 @@ def main():
     print("| table | column | measure | same | by chance | other |\n" + "| --- " * 6 + "|")
     sums, others, unseen, broken = collections.Counter(), [], [], False
     for page in options.pages:
-        for line, command, heads, rows in tables(page):
+        for line, command, heads, rows, section in tables(page):
             try:
                 variants = campaign(options.taut, command, options.keep)
             except Unseen as why:
                 unseen.append(f"{page}:{line}: {why}: {command}")
                 broken |= isinstance(why, Broken)
                 continue
-            named = [row[0] for row in rows if not any(variant_of(words(" ".join([*row[:3], head])), variants) for head in heads)]
+            named = [row[0] for row in rows if not any(variant_of(words(" ".join([section, *row[:3], head])), variants) for head in heads)]
             unseen += [f"{page}:{line}: no variant is named by the row {name}" for name in named]
             sure = []
-            for (column, part), cells in sorted(columns(heads, rows, variants).items()):
+            for (column, part), cells in sorted(columns(heads, rows, variants, section).items()):
                 what = heads[column] + (f", part {part + 1}" if part else "")
                 found = nearest(cells)
                 if found is None or found[2] > NEAR:
@@ -246,7 +263,7 @@ def main():
                 sums.update({"same": same, "by chance": chance, "other": len(other)})
                 print(f"| {page}:{line} | {what} | {name} | {same} | {chance} | {len(other)} |", flush=True)
                 others += [f"{page}:{line}, {what}: {text}" for text in other]
-                if 2 * same >= same + chance + len(other):
+                if same >= SURE and 2 * same >= same + chance + len(other):
                     sure.append((column, part, cells, name, scale))
             if options.write:
                 write(page, line, rows, sure)
