@@ -373,7 +373,7 @@ impl<T: Transport> Operator<T> {
         self.sending.reconnected(known);
         self.phase = Phase::Connecting;
         self.sending.channels.close();
-        self.command.take_if(|pending| pending.kind != Kind::EmergencyStop);
+        self.give_command_up();
         self.sending.flush(DropCause::Abandoned);
         (self.hellos, self.greeted) = (0, None);
         self.settle(now);
@@ -407,6 +407,7 @@ impl<T: Transport> Operator<T> {
     fn end(&mut self) {
         if self.phase != Phase::Closed {
             self.phase = Phase::Closed;
+            self.give_command_up();
             self.sending.flush(DropCause::Abandoned);
             self.sending.channels.close();
             self.events.push_back(OperatorEvent::Closed);
