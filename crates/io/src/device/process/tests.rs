@@ -362,6 +362,24 @@ fn a_device_that_ignores_a_stop_and_the_end_of_its_socket_is_ended() {
 }
 
 #[test]
+fn a_device_behind_a_wrapper_that_ends_before_it_is_ended_with_it() {
+    let (log, pid) = (Log::new("wrapped"), Log::new("wrapped.pid"));
+    // The wrapper ends when it is asked to; the device does not hear that.
+    let script = r#"(trap "" TERM; exec sh -c 'echo $$ > "$0"; exec "$@"' "$0" "$@"); true"#;
+    let mut wrapped: Vec<String> =
+        ["sh", "-c", script, &pid.0.display().to_string()].map(str::to_owned).to_vec();
+    wrapped.extend(words("ignores", Some(&log)));
+    let device = ProcessDevice::start(&wrapped, DeviceLimits::default(), &Arc::from([])).unwrap();
+    let number = pid.lines().concat();
+    drop(device);
+    wait_for(|| {
+        let status = std::fs::read_to_string(format!("/proc/{number}/stat")).unwrap_or_default();
+        // Nobody may wait for it here: then it stays as a zombie.
+        (status.is_empty() || status.contains(") Z ")).then_some(())
+    });
+}
+
+#[test]
 fn what_cannot_be_a_device_does_not_start_and_says_why() {
     let none = DeviceLimits::default();
     let of = |words: &[&str]| {
