@@ -498,6 +498,11 @@ impl<T: Transport> Operator<T> {
         (self.robot.state, self.robot.cause)
     }
 
+    /// The robot moves, as it said last: a resume changes nothing. False where nobody would know, for robots of omni71 do not tell of their stops.
+    pub fn moves(&self) -> bool {
+        self.config.codec == Codec::Native && self.robot.state == RobotState::Enabled
+    }
+
     /// When the robot said something last that belongs to this session, whatever it was; `None`: nothing yet.
     pub fn heard(&self) -> Option<Time> {
         self.heard

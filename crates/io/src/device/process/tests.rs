@@ -156,8 +156,8 @@ fn is_a_device_where_it_is_told_to() {
         let own = DeviceLimits { velocity: Some(0.5), force: Some(force), ..DeviceLimits::default() };
         device.say(&Frame::Limits(own));
     }
-    let info =
-        DeviceInfo { lease: true, limits_force: true, name: "played".to_owned(), ..DeviceInfo::default() };
+    let (name, by_channels) = ("played".to_owned(), task == "driven");
+    let info = DeviceInfo { lease: true, limits_force: true, name, by_channels, ..DeviceInfo::default() };
     device.say(&Frame::Device(info));
     match task {
         "obeys" => loop {
@@ -432,10 +432,12 @@ fn a_device_is_driven_by_channels_and_exchanges_messages_longer_than_a_frame() {
     device.enable().unwrap();
     let motion = Motion::Joints(Joints::new(&[0.75]).unwrap());
     assert!(device.drive(ChannelId(0), &motion, Duration::from_secs(30)));
+    assert!(device.apply(&point(0.5, Duration::from_secs(30))), "states are nothing to it");
     device.receive(ChannelId(1), Some(Duration::ZERO), &[7; 10_000]);
     wait_for(|| log.has("Drive { channel: ChannelId(0)").then_some(()));
     let parts = || log.lines().iter().filter(|line| line.starts_with("Message {")).count();
     wait_for(|| (parts() == 8).then_some(()));
     assert_eq!(log.lines().iter().filter(|line| line.starts_with("Channel(")).count(), 3);
+    assert!(!log.has("Apply"));
     assert_eq!(device.message_drops().read(), Drops::default());
 }
