@@ -154,8 +154,10 @@ impl OperatorDevice for SimulatedOperator {
     fn skip(&mut self, periods: u64) -> u64 {
         periods
     }
-    fn resumed(&mut self) {
-        self.world.call(|py| hand::resumed(self.object.bind(py)));
+    fn resumed(&mut self, done: bool) {
+        if !done {
+            self.world.call(|py| hand::resumed(self.object.bind(py)));
+        }
     }
     fn feel(&mut self, _: Time, state: &State) {
         self.world.call(|py| hand::feel(self.object.bind(py), PyState::of_session(state)));

@@ -38,7 +38,11 @@ pub struct Clutch {
     tells_turn: bool,
     /// Where it is told to be.
     target: Option<State>,
+    /// Of the gripper, in steps of a state, and finer than these.
+    gripper: f32,
     gripped: bool,
+    /// A resume was asked for and is not done: what is gripped stays where it is.
+    waits: bool,
 }
 
 /// Where the robot is told to be is no further than this ahead of where it is, m: a wall, or a limit of its speed, winds nothing up.
@@ -63,19 +67,19 @@ impl Clutch {
         self.robot = None;
     }
 
-    /// The robot was resumed: whatever was gripped before, motion begins where it is.
-    pub fn resumed(&mut self) {
-        (self.target, self.gripped) = (None, false);
+    /// A resume was asked for: whatever was gripped before, motion begins where the robot is; and not before that is `done`.
+    pub fn resumed(&mut self, done: bool) {
+        self.waits = !done;
+        if !done {
+            (self.target, self.gripped) = (None, false);
+        }
     }
 
     /// It is held and moves so for `step`: where the robot is to be. `None`: it is not known where that begins.
     pub fn grip(&mut self, rate: &Rate, step: Duration) -> Option<State> {
-        if !self.gripped {
-            self.target = None;
-            self.begin()?;
-            self.gripped = true;
-        }
-        let from = self.begin()?;
+        let rate = if self.waits { Rate::default() } else { *rate };
+        let from = self.target.filter(|_| self.gripped).or_else(|| self.begin())?;
+        self.gripped = true;
         let seconds = step.min(LONGEST_STEP).as_secs_f64() as f32;
         let orientation = Orientation::new(from.orientation_wxyz);
         let in_base = |vector: [f32; 3]| match orientation.filter(|_| rate.in_hand) {
@@ -86,13 +90,14 @@ impl Clutch {
         let turn = |orientation: Orientation| {
             orientation.turned(angular.map(|part| f64::from(part) * f64::from(seconds))).wxyz()
         };
-        let gripper = f32::from(from.gripper) + rate.gripper * seconds * f32::from(u16::MAX);
+        let gripper = self.gripper + rate.gripper * seconds * f32::from(u16::MAX);
+        self.gripper = gripper.clamp(0.0, f32::from(u16::MAX));
         let mut state = State {
             position: along(from.position, linear, seconds),
             velocity: linear,
             orientation_wxyz: orientation.map_or(from.orientation_wxyz, turn),
             turning: from.turning.map(|turning| Turning { velocity: angular, ..turning }),
-            gripper: gripper.round().clamp(0.0, f32::from(u16::MAX)) as u16,
+            gripper: self.gripper.round() as u16,
             enabling: true,
             ..from
         };
@@ -115,20 +120,27 @@ impl Clutch {
         Some(state)
     }
 
-    /// It is let go: the robot stays where it is at this moment, not enabled.
+    /// It is let go: the robot stays where it is at this moment, not enabled; or where it was told to be last, while nobody knows where it is.
     pub fn release(&mut self) -> Option<State> {
-        if std::mem::replace(&mut self.gripped, false) && self.robot.is_some() {
-            self.target = None;
-        }
-        let target = at_rest(self.begin()?);
+        let told = self.target.filter(|_| !self.gripped);
+        self.gripped = false;
+        let target = at_rest(told.or_else(|| self.begin()).or(self.target)?);
         let target = State { enabling: false, ..target };
         self.target = Some(target);
         Some(target)
     }
 
-    /// Where it is told to be, or else where the robot is.
-    fn begin(&self) -> Option<State> {
-        self.target.or(self.robot.map(|robot| State { force: [0.0; 3], ..at_rest(robot) }))
+    /// Where the robot is. What it was told of its gripper since the resume goes on, for what holds something is not where it was told to be; and how it was told
+    /// to be turned, where it does not say that.
+    fn begin(&mut self) -> Option<State> {
+        let robot = self.robot?;
+        let told = self.target.unwrap_or(robot);
+        if self.target.is_none() {
+            self.gripper = f32::from(robot.gripper);
+        }
+        let turned = if self.tells_turn { robot } else { told };
+        let (gripper, orientation_wxyz) = (told.gripper, turned.orientation_wxyz);
+        Some(State { force: [0.0; 3], gripper, orientation_wxyz, ..at_rest(robot) })
     }
 }
 
@@ -205,8 +217,8 @@ impl<I: RateInput> OperatorDevice for Relative<I> {
     fn skip(&mut self, _: u64) -> u64 {
         0
     }
-    fn resumed(&mut self) {
-        self.clutch.resumed();
+    fn resumed(&mut self, done: bool) {
+        self.clutch.resumed(done);
     }
     fn feel(&mut self, _: Time, state: &State) {
         self.clutch.feel(state);
@@ -269,11 +281,18 @@ mod tests {
             clutch.grip(&FORWARD, MS);
         }
         clutch.feel(&robot(0.4));
-        clutch.resumed();
-        assert!(close(clutch.grip(&FORWARD, Duration::ZERO).unwrap().position[0], 0.4));
+        clutch.resumed(false);
+        let state = (0..100).filter_map(|_| clutch.grip(&FORWARD, MS)).last().unwrap();
+        assert!(close(state.position[0], 0.4) && is_zero(state.velocity), "it does not move yet: {state:?}");
+        clutch.resumed(true);
+        let state = (0..100).filter_map(|_| clutch.grip(&FORWARD, MS)).last().unwrap();
+        assert!(close(state.position[0], 0.41), "{state:?}");
+        // It was resumed once more, and moved all the time.
+        clutch.resumed(true);
+        assert!(close(clutch.grip(&FORWARD, Duration::ZERO).unwrap().position[0], 0.41));
         clutch.lost();
         assert!(clutch.grip(&FORWARD, MS).is_some(), "what is gripped goes on");
-        clutch.resumed();
+        clutch.resumed(false);
         assert_eq!(clutch.grip(&FORWARD, MS), None, "a new grip waits until it is known where the robot is");
     }
 
@@ -344,6 +363,45 @@ mod tests {
             "{state:?}"
         );
         assert!((32_000..=33_500).contains(&state.gripper), "{}", state.gripper);
+    }
+
+    #[test]
+    fn letting_go_neither_opens_the_gripper_nor_turns_the_hand_of_one_that_does_not_say_how_it_is_turned() {
+        let rate = Rate { angular: [0.0, 0.0, 0.5], gripper: 0.5, ..FORWARD };
+        // Of its gripper the first says nothing; the second holds something.
+        for measured in [0, 30_000] {
+            let mut clutch = Clutch::default();
+            clutch.feel(&robot(0.0));
+            let told = (0..4_000).filter_map(|_| clutch.grip(&rate, MS)).last().unwrap();
+            assert!(told.gripper == u16::MAX && angle(told.orientation_wxyz, [1.0, 0.0, 0.0, 0.0]) > 1.0);
+            clutch.feel(&State { gripper: measured, ..robot(0.04) });
+            let still = |state: State| {
+                assert!(close(state.position[0], 0.04), "{state:?}");
+                assert_eq!((state.gripper, state.orientation_wxyz), (u16::MAX, told.orientation_wxyz));
+            };
+            still(clutch.release().unwrap());
+            still(clutch.release().unwrap());
+            still(clutch.grip(&Rate::default(), MS).unwrap());
+            // A resume begins where the robot is.
+            clutch.resumed(false);
+            let state = clutch.grip(&rate, MS).unwrap();
+            assert_eq!((state.gripper, state.orientation_wxyz), (measured, [1.0, 0.0, 0.0, 0.0]));
+        }
+        // One that says how it is turned stays so.
+        let half = std::f32::consts::FRAC_1_SQRT_2;
+        let mut clutch = Clutch::default();
+        clutch.feel(&State { orientation_wxyz: [half, 0.0, 0.0, half], ..robot(0.0) });
+        (0..100).for_each(|_| _ = clutch.grip(&rate, MS));
+        assert_eq!(clutch.release().unwrap().orientation_wxyz, [half, 0.0, 0.0, half]);
+    }
+
+    #[test]
+    fn a_gripper_that_is_slower_than_a_step_in_a_period_closes_all_the_same() {
+        let mut clutch = Clutch::default();
+        clutch.feel(&robot(0.0));
+        let slow = Rate { gripper: 0.005, ..Rate::default() };
+        let state = (0..10_000).filter_map(|_| clutch.grip(&slow, MS)).last().unwrap();
+        assert!((3_200..=3_350).contains(&state.gripper), "{}", state.gripper);
     }
 
     struct Played(Vec<Grip>);

@@ -305,12 +305,15 @@ impl<D: OperatorDevice> OperatorDevice for CoupledHand<D> {
         self.missed = self.missed.saturating_add(periods);
         self.device.skip(periods)
     }
-    fn resumed(&mut self) {
-        self.end.begin_again();
-        self.turn.iter_mut().for_each(OperatorEnd::begin_again);
-        self.player.clear();
-        self.is_free = true;
-        self.device.resumed();
+    fn resumed(&mut self, done: bool) {
+        // What the hand does since that was asked for moves the robot already.
+        if !done || self.is_free {
+            self.end.begin_again();
+            self.turn.iter_mut().for_each(OperatorEnd::begin_again);
+            self.player.clear();
+            self.is_free = true;
+        }
+        self.device.resumed(done);
         if self.robot.is_none() {
             // It may have gone on from its own place meanwhile.
             self.device.lost();

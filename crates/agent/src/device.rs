@@ -44,8 +44,9 @@ pub trait OperatorDevice {
     /// So many periods went by in which it was not asked, because the host was late: what the hand did then is gone. How many samples
     /// that were: behind the end of a recording there are none.
     fn skip(&mut self, periods: u64) -> u64;
-    /// The robot is resumed: what moves it relative to where it is begins anew. It is said when that is asked for and when it is done.
-    fn resumed(&mut self);
+    /// A resume of a robot that stands was asked for: what moves it relative to where it is begins anew. It is said once more when that is
+    /// `done`, as far as the robot says so: it moves from then on, and nothing begins anew.
+    fn resumed(&mut self, done: bool);
     /// What the robot felt and where it was, fresh: push the hand with that force.
     fn feel(&mut self, now: Time, state: &State);
     /// Nothing fresh is known of the robot: let go of the last force. It may be said again, also when nothing was felt.
@@ -81,7 +82,7 @@ impl<I: Iterator<Item = State>> OperatorDevice for Playback<I> {
     fn skip(&mut self, periods: u64) -> u64 {
         self.states.by_ref().take(usize::try_from(periods).unwrap_or(usize::MAX)).count() as u64
     }
-    fn resumed(&mut self) {}
+    fn resumed(&mut self, _: bool) {}
     fn feel(&mut self, _: Time, _: &State) {}
     fn lost(&mut self) {}
     fn receive(&mut self, _: ChannelId, _: Option<Duration>, _: &[u8]) {}
@@ -207,10 +208,11 @@ pub trait RobotDevice {
     /// # Errors
     /// When it cannot move, or is being stopped at this moment; then nothing moves.
     fn enable(&mut self) -> Result<(), DeviceFailure>;
-    /// Go there. False when it does not: it was not [enabled](Self::enable), or stopped since.
+    /// Go there. False when it does not: it was not [enabled](Self::enable), or stopped since; the session stops as well then. To a device that channels alone move
+    /// states are nothing, and it says true.
     fn apply(&mut self, point: &SetPoint) -> bool;
     /// Move so, as a channel of motion says, for `lease` and no longer without hearing more. Fresh, finite, and within the limits of that
-    /// channel's guard. False when it does not: it knows no such channel, was not [enabled](Self::enable), or stopped since.
+    /// channel's guard. False when it does not: it knows no such channel, was not [enabled](Self::enable), or stopped since. The session stops then, too.
     fn drive(&mut self, channel: ChannelId, motion: &Motion, lease: Duration) -> bool;
     /// Stop, and stay: nothing moves the device before it is enabled again. Whether it holds, brakes or cuts the power
     /// (categories 2, 1 and 0 of IEC 60204-1) is the device's choice. It does not wait for the device, and may be called again.
@@ -256,8 +258,8 @@ macro_rules! forward_operator_device {
         }
     };
     (@resumed $this:ident, $inner:expr) => {
-        fn resumed(&mut $this) {
-            $inner.resumed();
+        fn resumed(&mut $this, done: bool) {
+            $inner.resumed(done);
         }
     };
     (@feel $this:ident, $inner:expr) => {

@@ -55,7 +55,7 @@ pub(crate) fn operator_note(note: &OperatorNote) {
         OperatorNote::Event(_) | OperatorNote::Progress(_) => {}
         OperatorNote::NoAnswer { silence } => warn!(%silence, "no answer"),
         OperatorNote::AnswersAgain { silence } => info!(%silence, "answers again"),
-        OperatorNote::NotDone(error) => info!(%error, "not done"),
+        OperatorNote::NotResumed(error) | OperatorNote::NotReset(error) => info!(%error, "not done"),
         OperatorNote::Done => info!("all samples were made"),
         OperatorNote::Keep { number, .. } => debug!(number, "stop to be kept"),
         OperatorNote::Reconnect => info!("connects again"),

@@ -45,9 +45,9 @@ impl OperatorDevice for ConsoleDevice {
     fn skip(&mut self, periods: u64) -> u64 {
         self.relative.skip(periods)
     }
-    fn resumed(&mut self) {
+    fn resumed(&mut self, done: bool) {
         self.shared.lock().seat.resumed();
-        self.relative.resumed();
+        self.relative.resumed(done);
     }
     fn feel(&mut self, now: Time, state: &State) {
         self.relative.feel(now, state);

@@ -7,7 +7,7 @@ pub use taut_agent::Alarm;
 /// An alarm that is rung on one thread and taken on another: never lost, never queued, and rung twice it is one.
 #[derive(Debug, Default)]
 pub(crate) struct Bell {
-    /// One bit for each kind that is rung and not taken.
+    /// One bit for each kind that is rung and not taken; and [`CLOSED`].
     pending: AtomicU8,
     /// How often it was rung. What was sent before a ring knows a lower number.
     rings: AtomicU64,
@@ -20,11 +20,20 @@ const fn bit(alarm: Alarm) -> u8 {
     }
 }
 
+/// Nobody takes alarms any more.
+const CLOSED: u8 = 4;
+
 impl Bell {
-    pub(crate) fn ring(&self, alarm: Alarm) {
+    /// False when it is [closed](Self::close).
+    pub(crate) fn ring(&self, alarm: Alarm) -> bool {
         // Counted first: whoever takes the alarm sees its number.
         self.rings.fetch_add(1, Ordering::SeqCst);
-        self.pending.fetch_or(bit(alarm), Ordering::SeqCst);
+        self.pending.fetch_or(bit(alarm), Ordering::SeqCst) & CLOSED == 0
+    }
+
+    /// No alarm is taken from here on. The last one, as of [`Bell::take`].
+    pub(crate) fn close(&self) -> Option<Alarm> {
+        rung(self.pending.fetch_or(CLOSED, Ordering::SeqCst))
     }
 
     /// How often it was rung until now.
@@ -39,10 +48,13 @@ impl Bell {
         if self.pending.load(Ordering::Relaxed) == 0 {
             return None;
         }
-        let pending = self.pending.swap(0, Ordering::SeqCst);
-        let alarm = if pending & bit(Alarm::Lost) != 0 { Alarm::Lost } else { Alarm::Pressed };
-        (pending != 0).then(|| (alarm, self.rings()))
+        let alarm = rung(self.pending.swap(0, Ordering::SeqCst))?;
+        Some((alarm, self.rings()))
     }
+}
+
+fn rung(pending: u8) -> Option<Alarm> {
+    [Alarm::Lost, Alarm::Pressed].into_iter().find(|alarm| pending & bit(*alarm) != 0)
 }
 
 #[cfg(test)]
@@ -57,6 +69,14 @@ mod tests {
         bell.ring(Alarm::Pressed);
         assert_eq!(bell.take(), Some((Alarm::Pressed, 2)));
         assert_eq!(bell.take(), None);
+    }
+
+    #[test]
+    fn what_is_rung_before_a_bell_is_closed_is_taken_and_whoever_rings_later_is_told_so() {
+        let bell = Bell::default();
+        assert!(bell.ring(Alarm::Pressed));
+        assert_eq!(bell.close(), Some(Alarm::Pressed));
+        assert!(!bell.ring(Alarm::Pressed));
     }
 
     #[test]

@@ -173,7 +173,9 @@ fn operator(note: &OperatorNote) -> Option<Told> {
     Some(match note {
         OperatorNote::Progress(progress) => ("status", of_progress(progress)),
         OperatorNote::Done => ("done", Vec::new()),
-        OperatorNote::NotDone(error) => ("not_done", vec![("error", json!(error.to_string()))]),
+        OperatorNote::NotResumed(error) | OperatorNote::NotReset(error) => {
+            ("not_done", vec![("error", json!(error.to_string()))])
+        }
         OperatorNote::NoAnswer { silence } => ("no_answer", vec![("silence_ms", ms(Some(*silence)))]),
         OperatorNote::AnswersAgain { silence } => ("answers_again", vec![("silence_ms", ms(Some(*silence)))]),
         OperatorNote::Keep { .. } | OperatorNote::Reconnect | OperatorNote::Ended(_) => return None,

@@ -102,11 +102,12 @@ impl<M: Machine> Mailbox<M> {
     }
 
     /// Has every machine stop at once, by [`Machine::handle_alarm`]: ahead of every command, also when the mailbox is full,
-    /// and commands that were sent before and would let go of it are void. False when the driver has ended.
+    /// and commands that were sent before and would let go of it are void. False when the driver has ended, or is about to: then the machines stop without
+    /// it.
     pub fn alarm(&self, alarm: Alarm) -> bool {
-        self.wake.bell.ring(alarm);
+        let is_heard = self.wake.bell.ring(alarm);
         self.wake.wakeup.wake();
-        !self.wake.ended.load(Ordering::Acquire)
+        is_heard && !self.wake.ended.load(Ordering::Acquire)
     }
 
     /// How many turns the driver has begun: a driver whose number stands still although it has a deadline hangs.
@@ -248,6 +249,11 @@ impl<C> Inbox<C> {
         self.wake.bell.take()
     }
 
+    /// See [`Bell::close`].
+    pub(crate) fn close_bell(&self) -> Option<Alarm> {
+        self.wake.bell.close()
+    }
+
     /// Some are left for the next turn.
     pub(crate) fn wake(&self) {
         self.wake.wakeup.wake();
@@ -260,7 +266,7 @@ impl<C> Inbox<C> {
         self.notes.try_recv().ok()
     }
 
-    /// What found no room. Before them comes all that left them none: so many that the channel was full. It does not wait: whoever puts one there, and may
+    /// What found no room. Before them comes all that left them none: asked once the channel is empty. It does not wait: whoever puts one there, and may
     /// be held up, wakes afterwards.
     pub(crate) fn take_beside(&self) -> Vec<Note<C>> {
         let beside = match self.wake.beside.try_lock() {

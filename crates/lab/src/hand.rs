@@ -240,7 +240,7 @@ impl OperatorDevice for SimulatedHand {
     }
 
     /// The force that came back: no more than the device can make.
-    fn resumed(&mut self) {}
+    fn resumed(&mut self, _: bool) {}
     fn feel(&mut self, _: Time, state: &State) {
         let [.., force] = lever::at_lever(state);
         let size = norm(&force);

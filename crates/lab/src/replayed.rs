@@ -83,7 +83,7 @@ pub fn replayed(
     let length = end - begin;
     let mut left_out = recording.notes.clone();
     let scenario = scenario(recording, network, length, &mut left_out)?;
-    let hand = Recorded { states: recording.states.clone(), begin, began: None, resumed: 0, next: 0 };
+    let hand = Recorded { states: recording.states.clone(), begin, began: None, resumed: false, next: 0 };
     let devices = Devices { operator: Some(Box::new(hand)), ..Devices::default() };
     let mut goes_on = |fraction| {
         progress(fraction);
@@ -299,15 +299,14 @@ struct Recorded {
     states: Vec<RecordedState>,
     begin: Time,
     began: Option<Time>,
-    /// It is said when that is asked for, and when it is done.
-    resumed: u32,
+    resumed: bool,
     /// The first that is still to come.
     next: usize,
 }
 
 impl OperatorDevice for Recorded {
     fn sample(&mut self, now: Time) -> Option<Sample> {
-        if self.resumed < 2 {
+        if !self.resumed {
             return Some(Sample { state: State::at(now), reading: 0 });
         }
         let elapsed = now - *self.began.get_or_insert(now);
@@ -335,8 +334,8 @@ impl OperatorDevice for Recorded {
     fn skip(&mut self, periods: u64) -> u64 {
         periods
     }
-    fn resumed(&mut self) {
-        self.resumed += 1;
+    fn resumed(&mut self, done: bool) {
+        self.resumed |= done;
     }
     fn feel(&mut self, _: Time, _: &State) {}
     fn lost(&mut self) {}

@@ -268,7 +268,7 @@ impl taut_agent::RobotDevice for Plant {
     }
     fn apply(&mut self, point: &SetPoint) -> bool {
         let target = crate::motion::sealed::Moves::to_motion(&State::of_session(&point.state));
-        self.body.apply(None, &target, point.lease)
+        !self.has_hand || self.body.apply(None, &target, point.lease)
     }
     fn drive(&mut self, channel: ChannelId, motion: &motion::Motion, lease: taut_core::Duration) -> bool {
         self.body.apply(Some(channel), motion, lease)

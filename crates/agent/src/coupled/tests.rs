@@ -94,7 +94,7 @@ impl OperatorDevice for Held {
     fn skip(&mut self, periods: u64) -> u64 {
         periods
     }
-    fn resumed(&mut self) {}
+    fn resumed(&mut self, _: bool) {}
     fn feel(&mut self, _: Time, state: &State) {
         (self.felt, self.at) = (state.force[0], state.position[0]);
     }
@@ -359,6 +359,18 @@ fn a_hand_that_reads_no_number_is_let_go_of() {
     assert!(hand.sample(Time::ZERO).unwrap().state.is_finite(), "the books are as before");
 }
 
+#[test]
+fn an_arm_refuses_what_comes_after_its_lease_until_it_is_enabled() {
+    let mut arm = moving();
+    let state = State { energy: Some(0.01), ..State::at(Time::ZERO) };
+    let point = SetPoint { state, age: Duration::ZERO, lease: MS * 20, fresh: Duration::MAX };
+    // Its host was late, and it counts the periods all at once.
+    told(&mut arm, 25);
+    assert!(!arm.apply(&point), "the session stops by that");
+    arm.enable().unwrap();
+    assert!(arm.apply(&point));
+}
+
 /// Keys that are held.
 struct Keys;
 
@@ -372,7 +384,7 @@ impl RateInput for Keys {
 fn what_moves_relative_to_the_robot_begins_where_that_is_by_every_law() {
     for law in Law::all() {
         let mut hand = CoupledHand::new(Relative::new(Keys, Priority::Normal), law, SERVO, MS, 20.0);
-        hand.resumed();
+        hand.resumed(false);
         for ms in 0..20 {
             let waits = hand.sample(Time::ZERO + MS * ms).unwrap();
             assert_eq!(waits.reading, 0, "{law:?}: nobody knows where the robot is");
@@ -388,7 +400,7 @@ fn what_moves_relative_to_the_robot_begins_where_that_is_by_every_law() {
         // For ten seconds nobody knows where the robot is; then a person lets it move again.
         (31..10_031).for_each(|ms| _ = hand.sample(Time::ZERO + MS * ms));
         let before = hand.sample(Time::ZERO + MS * 10_031).unwrap().reading;
-        hand.resumed();
+        hand.resumed(false);
         let waits = hand.sample(Time::ZERO + MS * 10_032).unwrap().reading;
         assert_eq!(waits, before, "{law:?}: it waits to be told");
         let robot = State { created: Time::ZERO + MS * 10_033, ..robot };
@@ -403,7 +415,7 @@ fn what_moves_relative_to_the_robot_begins_where_that_is_by_every_law() {
 fn a_hand_that_reads_nothing_new_is_let_go_of_and_no_energy_is_booked_for_it() {
     for law in Law::all() {
         let mut hand = CoupledHand::new(Held::default(), law, SERVO, MS, 20.0);
-        hand.resumed();
+        hand.resumed(false);
         let state = State { velocity: [0.3, 0.0, 0.0], ..State::at(Time::ZERO) };
         let mut told = State::at(Time::ZERO);
         for ms in 0..1_000 {
@@ -484,7 +496,7 @@ fn an_end_that_was_started_again_and_counts_from_nothing_is_followed_without_a_j
         let mut arm = within(law, MotionLimits::new());
         arm.measure();
         arm.enable().unwrap();
-        hand.resumed();
+        hand.resumed(false);
         let usual = move_both(&mut hand, &mut arm, 2_000);
         for restarted in ["hand", "arm"] {
             arm.stop(StopCause::LinkClosed);
@@ -499,7 +511,7 @@ fn an_end_that_was_started_again_and_counts_from_nothing_is_followed_without_a_j
                 arm.measure();
             }
             arm.enable().unwrap();
-            hand.resumed();
+            hand.resumed(false);
             let heard = arm.measure().unwrap().feedback.unwrap().state;
             hand.feel(Time::ZERO, &heard);
             hand.device.felt = 0.0;
@@ -536,9 +548,15 @@ fn a_resume_begins_with_no_wave_and_where_the_arm_is() {
         hand.device.state = Some(State::at(Time::ZERO));
         hand.sample(Time::ZERO);
         assert!(hand.device.felt > 0.1, "{law:?}");
-        hand.resumed();
+        hand.resumed(false);
         hand.sample(Time::ZERO);
         assert!(hand.device.felt.abs() < 1e-9, "{law:?}");
+        // It is felt since then: that the resume is done begins nothing anew.
+        hand.feel(Time::ZERO, &pushed);
+        hand.sample(Time::ZERO);
+        hand.resumed(true);
+        hand.sample(Time::ZERO);
+        assert!(hand.device.felt > 0.1, "{law:?}");
     }
 }
 

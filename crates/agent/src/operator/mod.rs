@@ -300,8 +300,11 @@ impl<T: Conversation, D: OperatorDevice> Operator<T, D> {
     }
 
     fn press_resume(&mut self, now: Time) -> Result<(), ResumeError> {
+        let moves = self.session.moves();
         self.session.resume(now)?;
-        self.device.0.resumed();
+        if !moves {
+            self.device.0.resumed(false);
+        }
         self.eye.show(now, Observed::ResumePressed);
         Ok(())
     }
@@ -357,7 +360,7 @@ impl<T: Conversation, D: OperatorDevice> Operator<T, D> {
                 self.sampler.begin(now, SampleFrom::Connected);
             }
             OperatorEvent::Resumed => {
-                self.device.0.resumed();
+                self.device.0.resumed(true);
                 self.sampler.begin(now, SampleFrom::Resumed);
             }
             _ => {}
@@ -460,8 +463,11 @@ impl<T: Conversation, D: OperatorDevice> Operator<T, D> {
         self.now = now;
         let done = match command {
             // Refused while there is no session or the stop is not acknowledged: the person presses again.
-            OperatorCommand::Reset => self.session.reset(now),
-            OperatorCommand::Resume => self.press_resume(now).inspect(|()| self.resuming.person_resumed()),
+            OperatorCommand::Reset => self.session.reset(now).map_err(OperatorNote::NotReset),
+            OperatorCommand::Resume => {
+                let resumed = self.press_resume(now).inspect(|()| self.resuming.person_resumed());
+                resumed.map_err(OperatorNote::NotResumed)
+            }
             OperatorCommand::Hold => {
                 self.held_until = now + self.settings.hold.unwrap_or(Duration::ZERO);
                 Ok(())
@@ -490,9 +496,10 @@ impl<T: Conversation, D: OperatorDevice> Operator<T, D> {
                 Ok(())
             }
         };
-        if let Err(error) = done {
-            self.notes.retain(|note| !matches!(note, OperatorNote::NotDone(_)));
-            self.notes.push_back(OperatorNote::NotDone(error));
+        if let Err(note) = done {
+            let kind = std::mem::discriminant(&note);
+            self.notes.retain(|known| std::mem::discriminant(known) != kind);
+            self.notes.push_back(note);
         }
         self.look(now);
     }

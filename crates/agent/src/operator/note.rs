@@ -100,8 +100,10 @@ pub enum OperatorNote {
     },
     /// It is time for a report.
     Progress(Box<Progress>),
-    /// A person asked for what is not possible at present.
-    NotDone(ResumeError),
+    /// A person resumed, which is not possible at present.
+    NotResumed(ResumeError),
+    /// A person let go of a stop, which is not possible at present.
+    NotReset(ResumeError),
     /// All samples were made, and it is known what became of them. It says goodbye, unless it [stays](crate::OperatorSettings::stays).
     Done,
     /// To be written where it survives this process: what a next life has to know. Nobody waits for it.

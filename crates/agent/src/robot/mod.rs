@@ -44,6 +44,8 @@ pub struct Robot<T, P: RobotDevice> {
     failed: Option<DeviceFailure>,
     /// It was told the stop that the session tells next.
     stands: bool,
+    /// The device has taken the resume of this epoch, and the session has not been told: enabling takes its time, and the next verb says what time it is.
+    taken: Option<u32>,
     /// Not told yet.
     notes: VecDeque<RobotNote>,
     /// When the device is asked next.
@@ -101,6 +103,7 @@ impl<T: Conversation, P: RobotDevice> Robot<T, P> {
             told_rate: None,
             has_operator: false,
             stands: false,
+            taken: None,
             began: Time::ZERO,
             served: Duration::ZERO,
             closing: None,
@@ -309,6 +312,14 @@ impl<T: Conversation, P: RobotDevice> Robot<T, P> {
         self.failed = Some(failure);
     }
 
+    /// At the next verb that says how late it is: the device has taken a resume.
+    fn tell_taken(&mut self, now: Time) {
+        if let Some(epoch) = self.taken.take() {
+            self.session.enabled(now, epoch);
+            self.look(now);
+        }
+    }
+
     /// Somebody resumed: the device may move, unless it cannot, or is being stopped at this moment. May it?
     fn enable(&mut self, now: Time, epoch: u32) -> bool {
         // What it said until now is of the motion before.
@@ -317,7 +328,7 @@ impl<T: Conversation, P: RobotDevice> Robot<T, P> {
             Ok(()) => {
                 self.failed = None;
                 self.stands = false;
-                self.session.enabled(now, epoch);
+                self.taken = Some(epoch);
                 true
             }
             Err(failure) => {
@@ -336,7 +347,19 @@ impl<T: Conversation, P: RobotDevice> Robot<T, P> {
     fn apply(&mut self, now: Time, state: State, age: Duration, fresh: Duration) {
         let lease = self.lease(now);
         let applied = !lease.is_zero() && self.device.0.apply(&SetPoint { state, age, lease, fresh });
+        self.count_applied(now, applied, lease);
+    }
+
+    /// What nobody does keeps no robot enabled.
+    fn count_applied(&mut self, now: Time, applied: bool, lease: Duration) {
         self.report.not_applied += u64::from(!applied);
+        if applied || lease.is_zero() {
+            return;
+        }
+        match self.device.0.failure() {
+            Some(failure) => self.device_failed(now, failure),
+            None => _ = self.session.stop(now, StopCause::Device),
+        }
     }
 
     /// Does what an event says; `None` when nobody else needs to know.
@@ -351,11 +374,7 @@ impl<T: Conversation, P: RobotDevice> Robot<T, P> {
             RobotEvent::Move { channel, motion, age, .. } => {
                 let lease = self.lease(now);
                 let moves = !lease.is_zero() && self.device.0.drive(channel, &motion, lease);
-                self.report.not_applied += u64::from(!moves);
-                // What nobody does keeps no robot enabled.
-                if !moves && !lease.is_zero() {
-                    self.session.stop(now, StopCause::Device);
-                }
+                self.count_applied(now, moves, lease);
                 self.applied = Some((now - age).max(self.applied.unwrap_or(Time::ZERO)));
                 return None;
             }
@@ -400,12 +419,14 @@ impl<T: Conversation, P: RobotDevice> Robot<T, P> {
 
     /// A datagram arrived.
     pub fn handle_input(&mut self, now: Time, input: Datagram<'_>) {
+        self.tell_taken(now);
         self.session.handle_input(now, input);
         self.look(now);
     }
 
     /// The deadline has come.
     pub fn handle_timeout(&mut self, now: Time) {
+        self.tell_taken(now);
         if self.session_due.get() <= now || self.transport().wakes_early() {
             self.session.handle_timeout(now);
             self.look(now);
@@ -457,6 +478,7 @@ impl<T: Conversation, P: RobotDevice> Robot<T, P> {
 
     /// The next datagram to send; its bytes are appended to `buffer`, which is empty.
     pub fn poll_transmit(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Transmit> {
+        self.tell_taken(now);
         self.session.poll_transmit(now, buffer)
     }
 
@@ -506,6 +528,7 @@ impl<T: Conversation, P: RobotDevice> Robot<T, P> {
         let refusals = self.refusals.due().map(|at| Deadline::new(at, "refusals"));
         let own = earliest(Some(Deadline::new(self.next_step, "step")), earliest(report, refusals));
         let ends = self.closing.filter(|_| !self.ended).map(|until| Deadline::new(until, "goodbye"));
+        let own = earliest(own, self.taken.map(|_| Deadline::new(Time::ZERO, "enabled")));
         let session = self.session.poll_timeout();
         self.session_due.set(session.map_or(Time::ZERO, |due| due.at));
         earliest(session, earliest(own, ends))

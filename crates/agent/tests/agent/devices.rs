@@ -131,6 +131,38 @@ fn a_device_that_fails_stops_the_robot_and_is_told_of_once() {
 }
 
 #[test]
+fn a_device_that_refuses_what_it_is_told_stops_the_robot() {
+    let mut world = World::moving(ResumePolicy::Start);
+    // Its own lease was over, and it says nothing of that.
+    world.arm.with(|arm| arm.enabled = false);
+    world.run(2);
+    let stands = (RobotState::Paused, StopCause::Device);
+    assert_eq!((world.robot.session().state(), world.robot.session().cause()), stands);
+    assert_eq!(world.arm.with(|arm| arm.stops.clone()), [StopCause::Device]);
+    // What it says of that comes first.
+    let mut world = World::moving(ResumePolicy::Start);
+    world.arm.with(|arm| (arm.enabled, arm.fails) = (false, Some(DeviceFailure::Overdue)));
+    world.run(2);
+    assert_eq!(world.robot.session().cause(), StopCause::Watchdog);
+}
+
+#[test]
+fn nobody_is_told_that_a_robot_moves_whose_device_took_longer_than_the_watchdog_to_be_enabled() {
+    let mut world = World::new(ResumePolicy::Never);
+    world.run(300);
+    world.arm.with(|arm| arm.takes = MS * 150);
+    world.operator.handle_command(world.now, OperatorCommand::Resume);
+    world.run(300);
+    let resumed = |note: &OperatorNote| matches!(note, OperatorNote::Event(OperatorEvent::Resumed));
+    assert_eq!(world.count(resumed), 0, "{:?}", world.told);
+    assert_eq!(world.arm.with(|arm| (arm.applied, arm.stops.clone())), (0, vec![StopCause::Watchdog]));
+    world.arm.with(|arm| arm.takes = MS * 50);
+    world.operator.handle_command(world.now, OperatorCommand::Resume);
+    world.run(300);
+    assert!(world.count(resumed) == 1 && world.arm.with(|arm| arm.applied > 100));
+}
+
+#[test]
 fn a_device_that_is_being_stopped_at_a_resume_stops_the_session_as_the_watchdog_does() {
     let mut world = World::new(ResumePolicy::Start);
     world.arm.with(|arm| arm.refuses = Some(DeviceFailure::Overdue));

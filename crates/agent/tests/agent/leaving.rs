@@ -76,7 +76,7 @@ fn a_stop_holds_over_the_other_transport_whether_it_was_acknowledged_on_its_way_
         let resumed = count(&world, &OperatorEvent::Resumed);
         world.operator.handle_command(world.now, OperatorCommand::Resume);
         world.run(100);
-        let latched = |note: &OperatorNote| matches!(note, OperatorNote::NotDone(ResumeError::Latched));
+        let latched = |note: &OperatorNote| matches!(note, OperatorNote::NotResumed(ResumeError::Latched));
         assert!(world.count(latched) > 0, "{case}: {:?}", world.told);
         assert!(world.arm.with(|arm| !arm.enabled), "{case}");
         world.operator.handle_command(world.now, OperatorCommand::Reset);

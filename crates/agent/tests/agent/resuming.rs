@@ -1,12 +1,12 @@
 //! When the robot moves without being asked, and when it does not.
 
 use taut_agent::{
-    Alarm, DeviceFailure, OperatorCommand, OperatorNote, OperatorSettings, RETRY, ResumePolicy, RobotCommand,
-    Trouble,
+    Alarm, DeviceFailure, OperatorCommand, OperatorNote, OperatorSettings, RETRY, Relative, ResumePolicy,
+    RobotCommand, Trouble,
 };
-use taut_session::{OperatorEvent, ResumeError, StopCause};
+use taut_session::{OperatorConfig, OperatorEvent, Priority, ResumeError, RobotConfig, StopCause};
 
-use crate::world::{Line, MS, World};
+use crate::world::{Key, Line, MS, World};
 
 fn resumed(world: &World) -> usize {
     world.count(|note| matches!(note, OperatorNote::Event(OperatorEvent::Resumed)))
@@ -77,8 +77,10 @@ fn after_an_emergency_stop_at_either_end_only_a_person_resumes() {
         world.operator.handle_command(world.now, OperatorCommand::Resume);
         world.settle();
         let error = if here { ResumeError::Latched } else { ResumeError::HeldLocally };
-        let told =
-            world.told.iter().any(|(_, note)| matches!(note, OperatorNote::NotDone(told) if *told == error));
+        let told = world
+            .told
+            .iter()
+            .any(|(_, note)| matches!(note, OperatorNote::NotResumed(told) if *told == error));
         assert!(told, "pressed here: {here}");
         if here {
             world.operator.handle_command(world.now, OperatorCommand::Reset);
@@ -102,6 +104,30 @@ fn what_is_not_possible_yet_is_tried_again_after_one_time_for_all() {
     world.run(500);
     assert_eq!(resumed(&world), 0, "only a person does");
     assert_eq!(RETRY, MS * 50);
+}
+
+#[test]
+fn what_is_held_through_a_resume_takes_no_robot_back_whether_it_stands_or_moves() {
+    let robot = RobotConfig::new().watchdog(MS * 300).max_age(MS * 300);
+    let mut world = World::of(OperatorSettings::new(MS), OperatorConfig::new(), robot);
+    world.delay = MS * 100;
+    world.hand.with(|hand| hand.key = Some(Relative::new(Key, Priority::Normal)));
+    world.run(2_000);
+    for (resumes, is_cut) in [(1, false), (2, true), (3, false)] {
+        if is_cut {
+            cut_for(&mut world, 1_000);
+            assert!(world.arm.with(|arm| !arm.enabled));
+        }
+        let before = world.arm.with(|arm| arm.went.len());
+        world.operator.handle_command(world.now, OperatorCommand::Resume);
+        world.run(1_000);
+        assert_eq!(resumed(&world), resumes);
+        let went = world.arm.with(|arm| arm.went[before.saturating_sub(1)..].to_vec());
+        let back = went.windows(2).map(|pair| pair[0] - pair[1]).fold(0.0f32, f32::max);
+        assert!(back <= 0.0, "resume {resumes}: {:.1} mm back", back * 1e3);
+        let way = went[went.len() - 1] - went[0];
+        assert!((0.05..=0.11).contains(&way), "resume {resumes}: {way} m");
+    }
 }
 
 #[test]

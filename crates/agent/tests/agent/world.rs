@@ -5,15 +5,16 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use taut_agent::{
-    Conversation, DeviceFailure, DeviceMessage, Measured, Operator, OperatorDevice, OperatorNote,
-    OperatorSettings, Refused, ResumePolicy, Robot, RobotDevice, RobotNote, Sample, SetPoint, Trouble,
+    Conversation, DeviceFailure, DeviceMessage, Grip, Measured, Operator, OperatorDevice, OperatorNote,
+    OperatorSettings, Rate, RateInput, Refused, Relative, ResumePolicy, Robot, RobotDevice, RobotNote,
+    Sample, SetPoint, Trouble,
 };
 use taut_core::{
     Bitrate, Datagram, Deadline, Duration, Ecn, Event, Message, Origin, PathId, Seed, SendError, Time,
     Transmit, Transport, Waiting,
 };
 use taut_session::motion::Motion;
-use taut_session::{ChannelId, OperatorConfig, RobotConfig, State, StopCause};
+use taut_session::{ChannelId, OperatorConfig, RobotConfig, RobotEvent, State, StopCause};
 use taut_transport::mtip::ChoiceReport;
 use taut_transport::udp::{Udp, UdpConfig};
 
@@ -139,6 +140,16 @@ impl<T> Seen<T> {
     }
 }
 
+/// A key that is held.
+#[derive(Debug)]
+pub(crate) struct Key;
+
+impl RateInput for Key {
+    fn grip(&mut self) -> Grip {
+        Grip::Held(Rate { linear: [0.1, 0.0, 0.0], ..Rate::default() })
+    }
+}
+
 /// A hand that writes down what it feels.
 #[derive(Debug, Default)]
 pub(crate) struct Hand {
@@ -146,6 +157,8 @@ pub(crate) struct Hand {
     pub(crate) skipped: u64,
     /// It has read nothing new since.
     pub(crate) stuck: bool,
+    /// In place of a hand.
+    pub(crate) key: Option<Relative<Key>>,
     /// Turned so, where it turns.
     pub(crate) orientation: Option<[f32; 4]>,
     pub(crate) felt: u64,
@@ -160,6 +173,9 @@ impl OperatorDevice for Seen<Hand> {
     fn sample(&mut self, now: Time) -> Option<Sample> {
         self.with(|hand| {
             hand.asked += 1;
+            if let Some(key) = &mut hand.key {
+                return key.sample(now);
+            }
             let reading = if hand.stuck { 0 } else { hand.asked };
             let upright = State::at(now);
             let orientation_wxyz = hand.orientation.unwrap_or(upright.orientation_wxyz);
@@ -170,12 +186,20 @@ impl OperatorDevice for Seen<Hand> {
         self.with(|hand| hand.skipped += periods);
         periods
     }
-    fn resumed(&mut self) {}
-    fn feel(&mut self, _: Time, state: &State) {
-        self.with(|hand| (hand.felt, hand.force) = (hand.felt + 1, Some(state.force)));
+    fn resumed(&mut self, done: bool) {
+        self.with(|hand| hand.key.iter_mut().for_each(|key| key.resumed(done)));
+    }
+    fn feel(&mut self, now: Time, state: &State) {
+        self.with(|hand| {
+            (hand.felt, hand.force) = (hand.felt + 1, Some(state.force));
+            hand.key.iter_mut().for_each(|key| key.feel(now, state));
+        });
     }
     fn lost(&mut self) {
-        self.with(|hand| (hand.lost, hand.force) = (hand.lost + 1, None));
+        self.with(|hand| {
+            (hand.lost, hand.force) = (hand.lost + 1, None);
+            hand.key.iter_mut().for_each(OperatorDevice::lost);
+        });
     }
     fn receive(&mut self, channel: ChannelId, _: Option<Duration>, payload: &[u8]) {
         self.with(|hand| hand.received.push((channel, payload.to_vec())));
@@ -191,6 +215,8 @@ impl OperatorDevice for Seen<Hand> {
 pub(crate) struct Arm {
     pub(crate) enabled: bool,
     pub(crate) applied: u64,
+    /// Where to, along x.
+    pub(crate) went: Vec<f32>,
     pub(crate) longest_lease: Duration,
     pub(crate) measured: u64,
     /// Of these, while it was to move: then one under a law leads.
@@ -207,6 +233,8 @@ pub(crate) struct Arm {
     pub(crate) mute: bool,
     /// Said whenever it is to move.
     pub(crate) refuses: Option<DeviceFailure>,
+    /// So long it takes to be enabled.
+    pub(crate) takes: Duration,
 }
 
 impl RobotDevice for Seen<Arm> {
@@ -222,6 +250,7 @@ impl RobotDevice for Seen<Arm> {
     fn apply(&mut self, point: &SetPoint) -> bool {
         self.with(|arm| {
             arm.applied += u64::from(arm.enabled);
+            arm.went.extend(Some(point.state.position[0]).filter(|_| arm.enabled));
             arm.longest_lease = arm.longest_lease.max(point.lease);
             arm.enabled
         })
@@ -239,11 +268,12 @@ impl RobotDevice for Seen<Arm> {
         });
     }
     fn measure(&mut self) -> Option<Measured> {
-        self.with(|arm| {
+        let x = self.with(|arm| {
             arm.measured += 1;
             arm.led += u64::from(arm.enabled);
+            arm.went.last().copied().unwrap_or_default()
         });
-        let state = State { force: [0.0, 0.0, 2.0], ..State::at(Time::ZERO) };
+        let state = State { position: [x, 0.0, 0.0], force: [0.0, 0.0, 2.0], ..State::at(Time::ZERO) };
         Some(Measured { state, controller_force: None, feedback: None })
     }
     fn receive(&mut self, channel: ChannelId, _: Option<Duration>, payload: &[u8]) {
@@ -280,6 +310,8 @@ pub(crate) struct World {
     pub(crate) hand: Seen<Hand>,
     pub(crate) arm: Seen<Arm>,
     pub(crate) cut: bool,
+    /// Each way.
+    pub(crate) delay: Duration,
     /// Datagrams under way, when they arrive, and whether at the robot.
     wire: VecDeque<(Time, bool, Vec<u8>)>,
     pub(crate) told: Vec<(Time, OperatorNote)>,
@@ -307,6 +339,7 @@ impl World {
             hand,
             arm,
             cut: false,
+            delay: MS * 5,
             wire: VecDeque::new(),
             told: Vec::new(),
             robot_told: Vec::new(),
@@ -343,9 +376,8 @@ impl World {
 
     /// As a host does after each verb.
     pub(crate) fn settle(&mut self) {
-        let now = self.now;
         loop {
-            let mut data = Vec::new();
+            let (now, mut data) = (self.now, Vec::new());
             let sent = if self.operator.poll_transmit(now, &mut data).is_some() {
                 Some(true)
             } else {
@@ -353,7 +385,7 @@ impl World {
             };
             if let Some(to_robot) = sent {
                 if !self.cut {
-                    self.wire.push_back((now + MS * 5, to_robot, data));
+                    self.wire.push_back((now + self.delay, to_robot, data));
                 }
             } else if let Some(note) = self.operator.poll_event(now) {
                 if matches!(note, OperatorNote::Reconnect) && self.hands_in {
@@ -361,6 +393,9 @@ impl World {
                 }
                 self.told.push((now, note));
             } else if let Some(note) = self.robot.poll_event(now) {
+                if matches!(note, RobotNote::Event(RobotEvent::Enabled { .. })) {
+                    self.now += self.arm.with(|arm| arm.takes);
+                }
                 self.robot_told.push(note);
             } else {
                 return;

@@ -100,7 +100,7 @@ pub(super) fn told(note: &OperatorNote) -> Option<String> {
         OperatorNote::AnswersAgain { silence } => {
             format!("the robot answers again, after {:.2} s", silence.as_secs_f64())
         }
-        OperatorNote::NotDone(error) => error.to_string(),
+        OperatorNote::NotResumed(error) | OperatorNote::NotReset(error) => error.to_string(),
         OperatorNote::Done
         | OperatorNote::Progress(_)
         | OperatorNote::Keep { .. }

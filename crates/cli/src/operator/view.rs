@@ -139,7 +139,8 @@ impl View {
                 _ => {}
             },
             OperatorNote::Done => self.say(at, "all states were sent".to_owned()),
-            OperatorNote::NotDone(_)
+            OperatorNote::NotResumed(_)
+            | OperatorNote::NotReset(_)
             | OperatorNote::Keep { .. }
             | OperatorNote::Reconnect
             | OperatorNote::Ended(_) => {}

@@ -115,7 +115,7 @@ impl OperatorDevice for Asking {
     fn skip(&mut self, periods: u64) -> u64 {
         periods
     }
-    fn resumed(&mut self) {}
+    fn resumed(&mut self, _: bool) {}
     fn feel(&mut self, _: Time, _: &State) {}
     fn lost(&mut self) {}
     fn receive(&mut self, channel: ChannelId, _: Option<Duration>, payload: &[u8]) {

@@ -200,9 +200,9 @@ impl OperatorDevice for LineInput {
         self.device.as_mut().map_or(0, |device| device.skip(periods))
     }
 
-    fn resumed(&mut self) {
+    fn resumed(&mut self, done: bool) {
         if let Some(device) = &mut self.device {
-            device.resumed();
+            device.resumed(done);
         }
     }
 

@@ -164,7 +164,7 @@ impl RobotDevice for ProcessDevice {
         if !self.info.by_channels {
             self.program.tell(|talk| talk.orders.apply(Clock::since_boot(), point));
         }
-        !self.info.by_channels
+        true
     }
 
     fn drive(&mut self, channel: ChannelId, motion: &Motion, lease: Duration) -> bool {

@@ -180,8 +180,8 @@ impl OperatorDevice for ProcessInput {
         0
     }
 
-    fn resumed(&mut self) {
-        self.0.tell(|talk| talk.resumed = true);
+    fn resumed(&mut self, done: bool) {
+        self.0.tell(|talk| talk.resumed |= !done);
     }
 
     fn feel(&mut self, _: Time, state: &State) {

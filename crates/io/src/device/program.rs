@@ -152,11 +152,12 @@ impl<D: Dialogue> Shared<D> {
         let pid = Pid::from_child(&child);
         self.lock().close();
         // The group is there as long as the child was not waited for.
-        for signal in [Signal::TERM, Signal::KILL] {
-            if !exits_within(exit, GOODBYE) {
-                let _ = kill_process_group(pid, signal);
-            }
+        if !exits_within(exit, GOODBYE) {
+            let _ = kill_process_group(pid, Signal::TERM);
+            exits_within(exit, GOODBYE);
         }
+        // Whom it left behind in its group.
+        let _ = kill_process_group(pid, Signal::KILL);
         let how = child.wait().map_or_else(|error| error.to_string(), |status| status.to_string());
         self.lock().dialogue.end(DeviceFailure::Ended(how));
     }

@@ -1,8 +1,8 @@
 //! What other threads ask for: alarms first, then commands.
 
 use super::{Driver, MachineId};
-use crate::Machine;
 use crate::mailbox::{Inbox, Note};
+use crate::{Alarm, Machine};
 
 impl<M: Machine> Driver<M> {
     /// Tells every machine of an alarm, if there is one. It waits for a machine where there is none.
@@ -22,6 +22,11 @@ impl<M: Machine> Driver<M> {
         }
     }
 
+    /// It is about to end: from here on [`alarm`](crate::Mailbox::alarm) says that nobody hears it. The last that somebody rang.
+    pub(crate) fn close_alarms(&mut self) -> Option<Alarm> {
+        self.inbox.close_bell()
+    }
+
     pub(super) fn take_notes(&mut self, events: &mut impl FnMut(MachineId, M::Event)) {
         self.inbox.acknowledge();
         let mut left = Inbox::<M::Command>::CAPACITY;
@@ -31,12 +36,12 @@ impl<M: Machine> Driver<M> {
             self.take_note(note, events);
             left -= 1;
         }
+        if left == 0 {
+            return self.inbox.wake(); // Those that came meanwhile wait for the next turn, and those beside them.
+        }
         for note in self.inbox.take_beside() {
             self.take_alarm(events);
             self.take_note(note, events);
-        }
-        if left == 0 {
-            self.inbox.wake(); // Those that came meanwhile wait for the next turn.
         }
     }
 

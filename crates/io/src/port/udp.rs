@@ -374,14 +374,19 @@ impl UdpPort {
     }
 
     pub(crate) fn transmit(&mut self, transmit: Transmit, buffer: &mut Vec<u8>) -> Result<(), Blocked> {
-        buffer.resize(buffer.len() + transmit.padding as usize, 0);
         let at = self.gathers(transmit.path);
-        if self.batches[at].takes(&transmit, buffer.len(), self.config.offload) {
-            self.batches[at].append(buffer);
-            return Ok(());
+        let padded = buffer.len() + transmit.padding as usize;
+        let joins = self.batches[at].takes(&transmit, padded, self.config.offload);
+        if !joins {
+            self.flush_one(at)?;
         }
-        self.flush_one(at)?;
-        self.batches[at].begin(transmit, buffer);
+        // Not before there is room: who finds none tries again with the same buffer.
+        buffer.resize(padded, 0);
+        if joins {
+            self.batches[at].append(buffer);
+        } else {
+            self.batches[at].begin(transmit, buffer);
+        }
         Ok(())
     }
 

@@ -89,7 +89,7 @@ impl fmt::Debug for ServeConfig {
 /// # Errors
 /// See [`ServeError`].
 pub fn serve<P: Stoppable + 'static>(
-    mut driver: Driver<RobotMachine<P>>,
+    driver: Driver<RobotMachine<P>>,
     endpoint: &Endpoint,
     config: ServeConfig,
     device: P,
@@ -97,6 +97,9 @@ pub fn serve<P: Stoppable + 'static>(
     tell: &mut dyn FnMut(Time, Told<RobotNote>),
 ) -> Result<Status, ServeError> {
     let _span = tracing::info_span!("robot", transport = endpoint.kind().name()).entered();
+    // Whatever ends it, the device is stopped before anybody waits for the disk.
+    let mut keeper = None;
+    let mut driver = driver;
     let (carrier, port) = endpoint.open()?;
     let device = Guarded::start(device).map_err(ServeError::Deadman)?;
     let ServeConfig { mut session, report_period, record, observer } = config;
@@ -113,8 +116,9 @@ pub fn serve<P: Stoppable + 'static>(
     }
     let id = driver.add(machine, port)?;
     let remote = Remote::new(driver.mailbox(), id);
-    let keeper =
-        record.map(|record| keeper(record, remote.clone())).transpose().map_err(ServeError::Keeper)?;
+    if let Some(record) = record {
+        keeper = Some(start_keeper(record, remote.clone()).map_err(ServeError::Keeper)?);
+    }
     started(remote);
     let mut paths = endpoint.watch();
     if let Some(changes) = paths.as_ref().and_then(PathWatch::descriptor) {
@@ -134,7 +138,12 @@ pub fn serve<P: Stoppable + 'static>(
         }
     }
     let now = driver.clock().now();
+    // Whoever presses it from here on is told that nobody hears it: what is written is the last.
+    let alarm = driver.close_alarms();
     let machine = driver.machine_mut(id).expect("it is there until it is replaced");
+    if let Some(alarm) = alarm {
+        machine.handle_alarm(now, alarm);
+    }
     let life = machine.bury();
     let status = machine.status(now);
     let kept = keeper.is_none_or(|keeper| {
@@ -146,7 +155,7 @@ pub fn serve<P: Stoppable + 'static>(
 }
 
 /// Writes off this thread, and tells the machine.
-fn keeper<P: Stoppable + 'static>(
+fn start_keeper<P: Stoppable + 'static>(
     record: RobotRecord,
     remote: Remote<RobotMachine<P>>,
 ) -> std::io::Result<StateWriter> {

@@ -2,12 +2,13 @@
 
 use std::collections::VecDeque;
 use std::net::{SocketAddr, UdpSocket};
-use std::sync::Arc;
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex};
 
 use taut_agent::{DeviceFailure, DeviceMessage, Measured, RobotDevice, SetPoint};
 use taut_core::{Datagram, Deadline, Duration, Ecn, Event, Message, PathId, Time, Transmit, Transport};
 use taut_io::device::{Stoppable, Stopper};
-use taut_io::{Alarm, Driver, Machine, MachineId};
+use taut_io::{Alarm, Clock, Driver, Machine, MachineId};
 use taut_netlab::Namespace;
 use taut_session::motion::Motion;
 use taut_session::{ChannelId, State, StopCause};
@@ -227,15 +228,31 @@ pub(crate) fn namespaces<const N: usize>() -> Option<[Namespace; N]> {
 }
 
 /// A device that stands still, whatever it is told.
-pub(crate) struct Rock;
+#[derive(Clone, Default)]
+pub(crate) struct Rock {
+    /// Who hears when it is stopped, and why.
+    tells: Option<(Clock, Stops)>,
+}
+
+type Stops = Arc<Mutex<Sender<(Time, StopCause)>>>;
+
+impl Rock {
+    pub(crate) fn telling(clock: Clock, stops: Stops) -> Self {
+        Self { tells: Some((clock, stops)) }
+    }
+}
 
 impl Stopper for Rock {
-    fn stop(&self, _: StopCause) {}
+    fn stop(&self, cause: StopCause) {
+        if let Some((clock, stops)) = &self.tells {
+            let _ = stops.lock().unwrap().send((clock.now(), cause)); // The test may be over.
+        }
+    }
 }
 
 impl Stoppable for Rock {
     fn stopper(&self) -> Arc<dyn Stopper> {
-        Arc::new(Rock)
+        Arc::new(self.clone())
     }
 }
 
@@ -252,7 +269,9 @@ impl RobotDevice for Rock {
     fn drive(&mut self, _: ChannelId, _: &Motion, _: Duration) -> bool {
         false
     }
-    fn stop(&mut self, _: StopCause) {}
+    fn stop(&mut self, cause: StopCause) {
+        Stopper::stop(self, cause);
+    }
     fn measure(&mut self) -> Option<Measured> {
         Some(Measured { state: State::at(Time::ZERO), controller_force: None, feedback: None })
     }

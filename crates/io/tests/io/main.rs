@@ -7,6 +7,7 @@ mod channels;
 mod dccp;
 mod devices;
 mod driver;
+mod ending;
 mod flood;
 mod hostile;
 mod interop;

@@ -112,7 +112,8 @@ fn session(
                 let endpoint = Endpoint::listen(transport.clone(), at, Some(robots), &clock).unwrap();
                 let driver = Driver::new(DriverConfig::new()).unwrap().with_clock(clock);
                 let started = |remote| sender.send(remote).unwrap();
-                serve(driver, &endpoint, RobotConfig::new().into(), Rock, started, &mut |_, _| {}).unwrap();
+                serve(driver, &endpoint, RobotConfig::new().into(), Rock::default(), started, &mut |_, _| {})
+                    .unwrap();
             };
             hosts.robot.run(run).unwrap();
         });

@@ -70,8 +70,15 @@ fn with_a_session(first: TransportKind, test: impl FnOnce(&Ends<'_>)) {
         scope.spawn(|| {
             let driver = Driver::new(DriverConfig::new()).unwrap().with_clock(clock);
             let started = move |remote| at_robot.send(remote).unwrap();
-            serve(driver, &here, RobotConfig::new().watchdog(WATCHDOG).into(), Rock, started, &mut |_, _| {})
-                .unwrap();
+            serve(
+                driver,
+                &here,
+                RobotConfig::new().watchdog(WATCHDOG).into(),
+                Rock::default(),
+                started,
+                &mut |_, _| {},
+            )
+            .unwrap();
         });
         let robot = robots.recv().unwrap();
         // Also where something does not happen: the scope waits for both.
@@ -140,7 +147,7 @@ fn a_session_goes_over_each_transport_in_turn_and_a_stop_stays() {
         robot.send(RobotCommand::Reconnect);
         operator.send(OperatorCommand::Reconnect);
         moves("sctp");
-        wait_for(notes, "a refusal", |note| matches!(note, OperatorNote::NotDone(ResumeError::Latched)));
+        wait_for(notes, "a refusal", |note| matches!(note, OperatorNote::NotResumed(ResumeError::Latched)));
     });
 }
 

@@ -99,7 +99,8 @@ fn session(hosts: &[Namespace; 2], kind: TransportKind, port: u16) {
                 let credentials = credentials("robot", "operator");
                 let endpoint = Endpoint::listen(kind, address, credentials, &driver.clock()).unwrap();
                 let started = |remote| tell.send(remote).unwrap();
-                serve(driver, &endpoint, RobotConfig::new().into(), Rock, started, &mut |_, _| ()).unwrap();
+                serve(driver, &endpoint, RobotConfig::new().into(), Rock::default(), started, &mut |_, _| ())
+                    .unwrap();
             };
             hosts[1].run(robot).unwrap();
         });

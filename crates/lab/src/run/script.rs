@@ -65,8 +65,10 @@ impl Script {
             return;
         }
         match note {
-            OperatorNote::NotDone(ResumeError::Latched) => self.next = Some((now, RESET)),
-            OperatorNote::NotDone(_) => self.next = Some((now + RETRY, RESUME)),
+            OperatorNote::NotResumed(ResumeError::Latched) => self.next = Some((now, RESET)),
+            OperatorNote::NotResumed(_) | OperatorNote::NotReset(_) => {
+                self.next = Some((now + RETRY, RESUME))
+            }
             OperatorNote::Event(event) => match event {
                 OperatorEvent::Connected { .. } => self.next = Some((now, RESUME)),
                 OperatorEvent::WasReset => self.next = Some((now, RESUME)),

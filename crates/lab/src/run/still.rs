@@ -220,7 +220,7 @@ impl OperatorDevice for StillHand {
         self.says.pass(periods);
         periods
     }
-    fn resumed(&mut self) {}
+    fn resumed(&mut self, _: bool) {}
     fn feel(&mut self, _: Time, _: &State) {}
     fn lost(&mut self) {}
     fn receive(&mut self, _: ChannelId, _: Option<Duration>, _: &[u8]) {}

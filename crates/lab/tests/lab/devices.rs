@@ -125,7 +125,7 @@ impl OperatorDevice for Slide {
     fn skip(&mut self, periods: u64) -> u64 {
         periods
     }
-    fn resumed(&mut self) {
+    fn resumed(&mut self, _: bool) {
         self.log.borrow_mut().push((self.clock.now(), "resumed".to_owned()));
     }
     fn feel(&mut self, _: Time, state: &State) {

@@ -123,6 +123,7 @@ pub struct Channel {
     pub(super) deadline: Option<Duration>,
     pub(super) priority: u8,
     pub(super) rate_mhz: u32,
+    rate_is_number: bool,
     pub(super) largest: Bytes,
     pub(super) repair: Repair,
     pub(super) playout: Playout,
@@ -143,6 +144,7 @@ impl Channel {
             deadline,
             priority,
             rate_mhz: 0,
+            rate_is_number: true,
             largest,
             repair: Repair::default(),
             playout: Playout::default(),
@@ -196,9 +198,10 @@ impl Channel {
     }
 
     /// Messages per second, at most, 0.001 to 4 000 000; a tenth of a second's may come at once. Those beyond are dropped and
-    /// counted. Of the two ends the smaller counts. Default: no limit.
+    /// counted. What is no number cannot be [declared](ChannelError::Rate). Of the two ends the smaller counts. Default: no limit.
     pub fn rate(mut self, hz: f64) -> Self {
         self.rate_mhz = (hz * 1e3).clamp(1.0, 4e9) as u32;
+        self.rate_is_number = !hz.is_nan();
         self
     }
 
@@ -278,6 +281,9 @@ pub enum ChannelError {
     /// There would be more than an end may have.
     #[error("channel {0:?} is one too many: an end declares up to 32")]
     TooMany(String),
+    /// What is no number limits nothing.
+    #[error("channel {0:?}: its rate is no number")]
+    Rate(String),
     /// They do not fit into a hello.
     #[error("channel {0:?} does not fit into the hello: choose shorter names")]
     HelloFull(String),
@@ -308,6 +314,9 @@ pub(crate) fn declare(
     }
     if channels.len() >= MAX_CHANNELS {
         return Err(ChannelError::TooMany(name()));
+    }
+    if !channel.rate_is_number {
+        return Err(ChannelError::Rate(name()));
     }
     if channel.delivery == Delivery::Deadline && channel.deadline.is_none() {
         return Err(ChannelError::NoDeadline(name()));

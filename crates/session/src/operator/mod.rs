@@ -373,7 +373,7 @@ impl<T: Transport> Operator<T> {
         self.sending.reconnected(known);
         self.phase = Phase::Connecting;
         self.sending.channels.close();
-        self.command.take_if(|pending| pending.kind != Kind::EmergencyStop);
+        self.give_command_up();
         self.sending.flush(DropCause::Abandoned);
         (self.hellos, self.greeted) = (0, None);
         self.settle(now);
@@ -407,6 +407,7 @@ impl<T: Transport> Operator<T> {
     fn end(&mut self) {
         if self.phase != Phase::Closed {
             self.phase = Phase::Closed;
+            self.give_command_up();
             self.sending.flush(DropCause::Abandoned);
             self.sending.channels.close();
             self.events.push_back(OperatorEvent::Closed);
@@ -495,6 +496,11 @@ impl<T: Transport> Operator<T> {
     /// How the robot was when it last said so, and why it stopped last.
     pub fn robot(&self) -> (RobotState, StopCause) {
         (self.robot.state, self.robot.cause)
+    }
+
+    /// The robot moves, as it said last: a resume changes nothing. False where nobody would know, for robots of omni71 do not tell of their stops.
+    pub fn moves(&self) -> bool {
+        self.config.codec == Codec::Native && self.robot.state == RobotState::Enabled
     }
 
     /// When the robot said something last that belongs to this session, whatever it was; `None`: nothing yet.

@@ -11,6 +11,7 @@ use crate::codec::Codec;
 use crate::command::Kind;
 use crate::motion::shorten;
 use crate::port::Parcel;
+use crate::robot::REFUSAL_INTERVAL;
 use crate::sending::{News, Report};
 use crate::state::State;
 use crate::sync::RelativeAge;
@@ -167,6 +168,10 @@ impl<T: Transport> Operator<T> {
     }
 
     fn handle_refusal(&mut self, now: Time, reason: RefusalReason) {
+        // From a robot that goes on with this session it is an old one, of before that began; whoever refuses it says so again.
+        if self.phase == Phase::Open && self.heard.is_some_and(|heard| now - heard < REFUSAL_INTERVAL) {
+            return;
+        }
         self.events.push_back(OperatorEvent::RefusedByRobot(reason));
         if self.phase == Phase::Open {
             // The robot does not know this session any more: it began anew, or another operator came between. Nobody watches the force meanwhile.

@@ -112,6 +112,17 @@ impl<T: Transport> Operator<T> {
         }
     }
 
+    /// Nobody answers a reset or a resume any more. An emergency stop goes on.
+    pub(super) fn give_command_up(&mut self) {
+        let Some(pending) = self.command.take_if(|pending| pending.kind != Kind::EmergencyStop) else {
+            return;
+        };
+        self.events.push_back(match pending.kind {
+            Kind::Reset => OperatorEvent::ResetRefused { answer: None },
+            _ => OperatorEvent::ResumeRefused { answer: None, age: Duration::ZERO },
+        });
+    }
+
     pub(super) fn repeat_command(&mut self, now: Time) {
         if self.phase != Phase::Open {
             return;
@@ -119,11 +130,7 @@ impl<T: Transport> Operator<T> {
         let Some(pending) = &mut self.command else { return };
         let kind = pending.kind;
         if kind != Kind::EmergencyStop && now.saturating_since(pending.created) >= RESUME_PATIENCE {
-            self.command = None;
-            return self.events.push_back(match kind {
-                Kind::Reset => OperatorEvent::ResetRefused { answer: None },
-                _ => OperatorEvent::ResumeRefused { answer: None, age: Duration::ZERO },
-            });
+            return self.give_command_up();
         }
         let Some(command) = pending.poll(now, self.round_trip.timeout()) else { return };
         let copies = pending.copies();

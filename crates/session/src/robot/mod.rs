@@ -120,7 +120,7 @@ fn guards(config: &RobotConfig) -> BTreeMap<u8, Guard> {
 const STEP_SHARE: u64 = 4;
 
 /// The least time between two refusals: strangers are not helped to flood somebody.
-const REFUSAL_INTERVAL: Duration = Duration::from_millis(50);
+pub(crate) const REFUSAL_INTERVAL: Duration = Duration::from_millis(50);
 
 impl<T: Transport> Robot<T> {
     /// A robot over `transport`. `rng` draws the first epoch of its stops and simulated processing times.

@@ -191,6 +191,7 @@ fn what_cannot_be_declared_is_an_error_that_names_it() {
     assert_eq!(error(&[name("a"), name("a")]), ChannelError::Twice("a".into()));
     assert!(add(&[name("a"), channel("a", Direction::ToRobot, ChannelKind::Command)]).is_ok());
     assert_eq!(error(&[name("a").delivery(Delivery::Deadline)]), ChannelError::NoDeadline("a".into()));
+    assert_eq!(error(&[name("a").rate(f64::NAN)]), ChannelError::Rate("a".into()));
     let short = |n: u8| {
         Channel::new(n.to_string(), Direction::ToRobot, ChannelKind::Bulk, Schema::new("x", Encoding::Raw))
     };

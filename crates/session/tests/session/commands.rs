@@ -205,6 +205,31 @@ fn a_resume_that_nobody_answers_is_given_up() {
 }
 
 #[test]
+fn a_reset_and_a_resume_are_given_up_with_the_transport_or_the_session_on_which_they_went() {
+    for (resets, closes) in [(false, false), (false, true), (true, false), (true, true)] {
+        let mut world = world(udp, delays(MS * 5));
+        world.run_until(at_ms(1_000));
+        world.links[OPERATOR] = Chain::from(Loss::bernoulli(Probability::ALWAYS, Seed::new(1).stream("cut")));
+        assert!(if resets { world.reset() } else { world.resume() });
+        world.run_until(at_ms(1_020));
+        let operator = world.local(OPERATOR);
+        if closes {
+            world.operator.close(operator);
+        } else {
+            world.operator.reconnect(operator, udp(OPERATOR));
+        }
+        world.run_until(at_ms(1_040));
+        let is_given_up = |event: &OperatorEvent| match event {
+            OperatorEvent::ResetRefused { answer } => resets && answer.is_none(),
+            OperatorEvent::ResumeRefused { answer, .. } => !resets && answer.is_none(),
+            _ => false,
+        };
+        let given_up = world.observer.operator.iter().filter(|(_, event)| is_given_up(event)).count();
+        assert_eq!(given_up, 1, "reset: {resets}, closed: {closes}");
+    }
+}
+
+#[test]
 fn what_is_latched_outlives_the_transport() {
     let mut world = world(tcp, delays(MS * 5));
     world.start();

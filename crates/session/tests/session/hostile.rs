@@ -1,6 +1,7 @@
 //! Bytes that nobody should send.
 
-use taut_core::{Datagram, DropCause, Ecn, PathId, Seed, Transport};
+use taut_core::{Datagram, DropCause, Ecn, PathId, Probability, Seed, Transport};
+use taut_link::{Chain, Loss};
 use taut_session::{OperatorEvent, RefusalReason, RobotEvent, RobotState, State, StateError, Verdict};
 use taut_wire::session::{Body, Command, Frame, Hello, Limits, Role, State as Wire, StopCause};
 
@@ -99,6 +100,24 @@ fn a_second_operator_is_refused_and_the_session_does_not_notice() {
     assert!(world.resume());
     world.run_until(at_ms(4_050));
     assert_eq!(world.robot.state(), RobotState::Enabled);
+}
+
+#[test]
+fn a_refusal_that_comes_late_does_not_end_a_session_that_goes_on() {
+    let mut world = world(udp, delays(MS));
+    world.start();
+    world.run_until(at_ms(1_000));
+    let mut bytes = Vec::new();
+    Frame { session: session(&world), body: Body::Refusal(RefusalReason::Busy) }.emit(&mut bytes);
+    world.input(OPERATOR, PathId(7), &bytes);
+    let now = world.local(OPERATOR);
+    assert!(world.operator.send_state(now, State::at(now)).is_ok());
+    // Of a robot that says nothing else it counts.
+    world.links[ROBOT] = Chain::from(Loss::bernoulli(Probability::ALWAYS, Seed::new(1).stream("cut")));
+    world.run_until(at_ms(1_060));
+    world.input(OPERATOR, PathId(7), &bytes);
+    let now = world.local(OPERATOR);
+    assert_eq!(world.operator.send_state(now, State::at(now)), Err(StateError::NotConnected));
 }
 
 #[test]

@@ -170,7 +170,8 @@ impl Told {
                 self.board.count(&progress.status);
                 return None;
             }
-            OperatorNote::NotDone(error) => OperatorEvent::ResumeRefused { why: what_helps(error) },
+            OperatorNote::NotResumed(error) => OperatorEvent::ResumeRefused { why: what_helps(error) },
+            OperatorNote::NotReset(error) => OperatorEvent::ResetRefused { why: what_helps(error) },
             OperatorNote::Keep { number, life } if self.keeps => {
                 OperatorEvent::Keep { number, record: life.to_string() }
             }

@@ -35,8 +35,8 @@ impl taut_agent::OperatorDevice for Hand {
         if self.device.is_some() { periods } else { 0 }
     }
 
-    fn resumed(&mut self) {
-        if let Some(device) = &mut self.device {
+    fn resumed(&mut self, done: bool) {
+        if let Some(device) = self.device.as_mut().filter(|_| !done) {
             device.resumed();
         }
     }

@@ -103,6 +103,17 @@ fn world(arm: &Arc<Arm>, transport: &str) -> (World, Sender<Vec<u8>>, Receiver<V
 }
 
 #[test]
+fn a_reset_and_a_resume_without_a_session_are_each_told_as_refused() {
+    let (mut world, ..) = world(&Arm::with_lease(true), "udp");
+    world.operator.reset(world.now);
+    world.settle();
+    assert!(matches!(&world.told[..], [OperatorEvent::ResetRefused { .. }]), "{:?}", world.told);
+    world.operator.resume(world.now);
+    world.settle();
+    assert!(matches!(&world.told[1..], [OperatorEvent::ResumeRefused { .. }]), "{:?}", world.told);
+}
+
+#[test]
 fn an_arm_moves_a_message_arrives_and_silence_stops_it_exactly_after_the_watchdogs_time() {
     for transport in ["quic", "udp", "sctp", "dccp", "etp", "mtip", "mpquic"] {
         let arm = Arm::with_lease(true);

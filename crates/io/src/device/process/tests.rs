@@ -156,8 +156,8 @@ fn is_a_device_where_it_is_told_to() {
         let own = DeviceLimits { velocity: Some(0.5), force: Some(force), ..DeviceLimits::default() };
         device.say(&Frame::Limits(own));
     }
-    let info =
-        DeviceInfo { lease: true, limits_force: true, name: "played".to_owned(), ..DeviceInfo::default() };
+    let (name, by_channels) = ("played".to_owned(), task == "driven");
+    let info = DeviceInfo { lease: true, limits_force: true, name, by_channels, ..DeviceInfo::default() };
     device.say(&Frame::Device(info));
     match task {
         "obeys" => loop {
@@ -362,6 +362,24 @@ fn a_device_that_ignores_a_stop_and_the_end_of_its_socket_is_ended() {
 }
 
 #[test]
+fn a_device_behind_a_wrapper_that_ends_before_it_is_ended_with_it() {
+    let (log, pid) = (Log::new("wrapped"), Log::new("wrapped.pid"));
+    // The wrapper ends when it is asked to; the device does not hear that.
+    let script = r#"(trap "" TERM; exec sh -c 'echo $$ > "$0"; exec "$@"' "$0" "$@"); true"#;
+    let mut wrapped: Vec<String> =
+        ["sh", "-c", script, &pid.0.display().to_string()].map(str::to_owned).to_vec();
+    wrapped.extend(words("ignores", Some(&log)));
+    let device = ProcessDevice::start(&wrapped, DeviceLimits::default(), &Arc::from([])).unwrap();
+    let number = pid.lines().concat();
+    drop(device);
+    wait_for(|| {
+        let status = std::fs::read_to_string(format!("/proc/{number}/stat")).unwrap_or_default();
+        // Nobody may wait for it here: then it stays as a zombie.
+        (status.is_empty() || status.contains(") Z ")).then_some(())
+    });
+}
+
+#[test]
 fn what_cannot_be_a_device_does_not_start_and_says_why() {
     let none = DeviceLimits::default();
     let of = |words: &[&str]| {
@@ -414,10 +432,12 @@ fn a_device_is_driven_by_channels_and_exchanges_messages_longer_than_a_frame() {
     device.enable().unwrap();
     let motion = Motion::Joints(Joints::new(&[0.75]).unwrap());
     assert!(device.drive(ChannelId(0), &motion, Duration::from_secs(30)));
+    assert!(device.apply(&point(0.5, Duration::from_secs(30))), "states are nothing to it");
     device.receive(ChannelId(1), Some(Duration::ZERO), &[7; 10_000]);
     wait_for(|| log.has("Drive { channel: ChannelId(0)").then_some(()));
     let parts = || log.lines().iter().filter(|line| line.starts_with("Message {")).count();
     wait_for(|| (parts() == 8).then_some(()));
     assert_eq!(log.lines().iter().filter(|line| line.starts_with("Channel(")).count(), 3);
+    assert!(!log.has("Apply"));
     assert_eq!(device.message_drops().read(), Drops::default());
 }
