@@ -340,6 +340,10 @@ impl Arguments {
     /// Those of the file, which the device knows.
     fn device_channels(&self) -> Result<Channels, String> {
         let channels = self.channels.clone().unwrap_or_default();
+        let channels = match self.robot.joints() {
+            Some(joints) => channels.with_joints(joints),
+            None => channels,
+        };
         match &self.limits {
             Some(urdf) => channels.with_urdf(urdf),
             None => Ok(channels),
@@ -457,7 +461,7 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
         Some(observer) => config.observed(observer),
         None => config,
     };
-    let (description, about, drops) = (ready.description(), about(&ready), ready.drops.clone());
+    let (description, about, drops) = (ready.description(), about(&ready, &channels), ready.drops.clone());
     let (stopper, device) = (ready.device.stopper(), ready.device);
     last_stop::arm(move |cause| stopper.stop(cause))?;
     let capabilities = endpoint.capabilities();
@@ -521,9 +525,7 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
     let watching = watchdogs.start(move || remote.turns())?;
     let mut out = Output::new(arguments.json, channels);
     out.listening(clock.now(), address, arguments.transport, fingerprint.as_ref(), &about, kept);
-    if !arguments.json {
-        print(&format!("{description}\n"));
-    }
+    out.moves(&description);
     if let Some(probed) = probed {
         let address = probed.address;
         probed.start(clock, has_operator)?;
@@ -606,7 +608,10 @@ fn ended_early(result: Result<Status, ServeError>) -> String {
 }
 
 /// What is moved, for programs.
-fn about(ready: &Ready) -> Value {
+fn about(ready: &Ready, channels: &Channels) -> Value {
+    let joints = channels.urdf_joints();
+    let joints: Vec<Value> =
+        joints.iter().map(|(channel, names)| json!({ "channel": channel, "names": names })).collect();
     json!({
         "name": ready.name,
         "real": ready.device.is_real(),
@@ -615,6 +620,7 @@ fn about(ready: &Ready) -> Value {
         "position_limit_m": ready.limits.position,
         "velocity_limit_mps": ready.limits.velocity,
         "force_limit_n": ready.limits.force,
+        "joints": joints,
     })
 }
 

@@ -99,6 +99,14 @@ pub(crate) struct Ready {
 }
 
 impl Moved {
+    /// The names of its joints, in its order, where they are known.
+    pub(crate) fn joints(&self) -> Option<&'static [&'static str]> {
+        match self {
+            Self::Simulated(_) => None,
+            Self::Process(program) => program.joints(),
+        }
+    }
+
     /// For a camera that draws it.
     pub(crate) fn seen(&self) -> Seen {
         Seen::new(matches!(self, Self::Simulated(Simulated(environment)) if environment.surface().is_some()))

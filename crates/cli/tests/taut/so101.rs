@@ -200,17 +200,24 @@ struct Site {
     world: World,
     robot: Running,
     connect: String,
+    /// What the robot says when it is ready.
+    listening: Value,
 }
 
 impl Site {
     fn new(name: &str, bus: &Bus) -> Self {
         let world = World::new(&format!("so101-{name}"));
         world.write("channels.toml", CHANNELS);
+        Self::of(world, bus, "")
+    }
+
+    /// By what is in that folder, and with more arguments of the robot.
+    fn of(world: World, bus: &Bus, more: &str) -> Self {
         let identity = |who: &str| world.taut(&format!("identity --path {who}")).out.trim().to_owned();
         let (robot_id, one) = (identity("robot"), identity("one"));
         let mut robot = Running::start(world.command(&format!(
             "robot --listen 127.0.0.1:0 --transport udp --identity robot --trust {one} --watchdog 1s --every 100ms --channels \
-             channels.toml --json --robot so101:{}",
+             channels.toml --json {more} --robot so101:{}",
             bus.path
         )));
         let listening = robot.wait_for("listening");
@@ -219,7 +226,7 @@ impl Site {
              --json",
             listening["address"].as_str().unwrap()
         );
-        Self { world, robot, connect }
+        Self { world, robot, connect, listening }
     }
 
     /// Lets the whole arm go to 0.5 rad again and again, until it is dropped.
@@ -303,6 +310,35 @@ fn whatever_is_wrong_with_its_bus_stops_the_robot_and_is_named() {
             stopped = named && line["event"] == "stopped" && line["why"] == "device";
             seen.extend((line["event"] != "status").then(|| line.to_string()));
         }
+    }
+}
+
+const JOINTS: [&str; 6] =
+    ["shoulder_pan", "shoulder_lift", "elbow_flex", "wrist_flex", "wrist_roll", "gripper"];
+
+#[test]
+fn each_joint_has_the_limits_that_a_urdf_has_by_its_name_whatever_the_files_order() {
+    let _beside = beside_one();
+    let joint = |(at, name): (usize, &&str)| {
+        let (number, effort) = (at + 1, 0.2 * (at + 1) as f64);
+        let limit =
+            format!(r#"<limit lower="-{number}" upper="{number}" velocity="2" effort="{effort:.1}"/>"#);
+        format!(r#"<joint name="{name}" type="revolute">{limit}</joint>"#)
+    };
+    let reversed: String = JOINTS.iter().enumerate().map(joint).rev().collect();
+    let (channels, _) = CHANNELS.split_once("[limits").unwrap();
+    let table = format!("{channels}[limits.\"arm/servo_jp\"]\nurdf = \"arm.urdf\"\n");
+    for (name, channels, more) in [("urdf", channels, "--limits arm.urdf"), ("urdf-in-table", &table, "")] {
+        let bus = Bus::new(2_048.0);
+        let world = World::new(&format!("so101-{name}"));
+        world.write("channels.toml", channels);
+        world.write("arm.urdf", format!("<robot name=\"arm\">{reversed}</robot>"));
+        let site = Site::of(world, &bus, more);
+        // By their torque limits, which rise from the base.
+        bus.until(|servos| servos.windows(2).all(|pair| pair[0].torque_limit < pair[1].torque_limit));
+        let joints = &site.listening["device"]["joints"][0];
+        assert_eq!(joints["channel"], "arm/servo_jp");
+        assert_eq!(joints["names"], serde_json::json!(JOINTS));
     }
 }
 
