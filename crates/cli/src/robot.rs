@@ -269,6 +269,21 @@ impl Arguments {
         Ok(if self.refuse { limits.policy(LimitPolicy::Refuse) } else { limits })
     }
 
+    /// An option that limits states.
+    fn limit_of_states(&self) -> Option<&'static str> {
+        let all = [
+            ("--position-limit", !self.position_limit.is_empty()),
+            ("--velocity-limit", self.velocity_limit.is_some()),
+            ("--acceleration-limit", self.acceleration_limit.is_some()),
+            ("--force-limit", self.force_limit.is_some()),
+            ("--angular-velocity-limit", self.angular_velocity_limit.is_some()),
+            ("--torque-limit", self.torque_limit.is_some()),
+            ("--step-limit", self.step_limit.is_some()),
+            ("--refuse", self.refuse),
+        ];
+        all.into_iter().find_map(|(option, is_given)| is_given.then_some(option))
+    }
+
     /// What the device keeps to by itself.
     fn device_limits(&self) -> DeviceLimits {
         let position = match self.position_limit[..] {
@@ -333,6 +348,12 @@ impl Arguments {
     fn ready(&self, seen: Seen) -> Result<Ready, String> {
         let channels = self.device_channels()?;
         let ready = self.robot.start(self.device_limits(), &channels, seen, self.law.turns())?;
+        if let (Some(_), Some(option)) = (&ready.by_channels, self.limit_of_states()) {
+            return Err(format!(
+                "{option} limits states, and `{}` is moved by channels alone: its limits stand in --channels",
+                ready.name
+            ));
+        }
         let device = self.law.arm(ready.device, self.motion_limits(ready.limits)?, self.watchdog);
         Ok(Ready { device, ..ready })
     }
