@@ -456,8 +456,8 @@ impl Arm {
             .and_then(|joints| joints.with_velocity(velocity))
             .and_then(|joints| joints.with_effort(effort));
         let mut joints = joints.expect("six of each");
-        // Nobody knows whether somebody holds a leader.
-        joints.enabling = self.role == Role::Input;
+        // Nobody knows whether somebody holds a leader: it has no enabling input.
+        joints.enabling = false;
         joints
     }
 }

@@ -439,6 +439,32 @@ fn a_leader_moves_a_follower() {
 }
 
 #[test]
+fn a_leader_is_no_enabling_input_and_beside_it_a_key_may_be() {
+    let _beside = beside_one();
+    let (follower, leader) = (Bus::new(2_048.0), Bus::new(2_300.0));
+    let world = World::new("so101-hold-to-run");
+    world.write("channels.toml", CHANNELS);
+    let mut site = Site::of(world, &follower, "--hold-to-run");
+    let input = format!("{} --input so101:{}", site.connect, leader.path);
+    let operator = Running::start(site.world.command(&input));
+    let released = site.robot.find(|line| line["event"] == "stopped" && line["why"] == "released");
+    assert!(released.is_some());
+    assert!((follower.servo(1).position - 2_048.0).abs() < 2.0, "{:?}", follower.servo(1));
+    operator.end("-TERM");
+    let key = format!("{input} --commands --hold-to-run 1s");
+    let mut operator = Running::start(site.world.command(&key));
+    let mut stdin = operator.child.stdin.take().unwrap();
+    let holds = std::thread::spawn(move || {
+        while writeln!(stdin, "d").is_ok() {
+            for_a_while(50)
+        }
+    });
+    follower.until(|servos| servos.iter().all(|servo| (servo.position - 2_300.0).abs() < 2.0));
+    drop(operator);
+    holds.join().unwrap();
+}
+
+#[test]
 fn what_is_no_arm_is_refused_with_what_to_do() {
     let world = World::new("so101-refused");
     world.write("channels.toml", CHANNELS);
