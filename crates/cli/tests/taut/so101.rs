@@ -465,6 +465,23 @@ fn a_leader_is_no_enabling_input_and_beside_it_a_key_may_be() {
 }
 
 #[test]
+fn a_start_without_its_arm_latches_no_stop_and_lets_go_of_none() {
+    let _beside = beside_one();
+    let bus = Bus::new(2_048.0);
+    let mut world = World::new("so101-latch");
+    world.write("channels.toml", CHANNELS);
+    for latched in [Value::Null, "restart".into()] {
+        let absent = "robot --listen 127.0.0.1:0 --transport udp --plaintext --channels channels.toml --robot so101:nowhere";
+        let absent = world.taut(absent);
+        assert!(absent.status == 2 && absent.err.contains("nowhere: No such file"), "{absent:?}");
+        let site = Site::of(world, &bus, "");
+        assert_eq!(site.listening["latched"], latched);
+        site.robot.kill();
+        world = site.world;
+    }
+}
+
+#[test]
 fn what_is_no_arm_is_refused_with_what_to_do() {
     let world = World::new("so101-refused");
     world.write("channels.toml", CHANNELS);
