@@ -476,6 +476,8 @@ pub(crate) fn run(arguments: &Arguments, steered: Option<Steered>) -> Ended {
     arguments.law.check(arguments.codec.codec)?;
     arguments.law.check_hand(arguments.force_limit)?;
     let is_filled = steered.is_none() && arguments.fills_terminal();
+    // Before an input has the terminal's keys, whose modes a signal gives back.
+    let signals = Arc::new(OnSignal::before(&arguments.part)?);
     let config = arguments.config(own.as_ref(), is_filled || steered.is_some())?;
     let (opened, page, hear) = match steered {
         None => (arguments.device(clock, is_filled)?, None, None),
@@ -517,7 +519,6 @@ pub(crate) fn run(arguments: &Arguments, steered: Option<Steered>) -> Ended {
         None => config,
     };
     let (recording, mut events, declared) = (recorded.clone(), Output::new(true), channels.clone());
-    let signals = Arc::new(OnSignal::before(&arguments.part)?);
     let signalled = Arc::clone(&signals);
     let work = move |begun: Begun<Remote<Machine>>, notes: SyncSender<(Time, Note)>| {
         let driver = Driver::new(driver_config)?.with_clock(clock);
