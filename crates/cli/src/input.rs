@@ -29,6 +29,9 @@ pub(crate) enum Input {
     Lines,
 }
 
+/// Of the simulated hand, where none is said.
+const SEED: Seed = Seed::new(1);
+
 impl FromStr for Input {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
@@ -37,7 +40,7 @@ impl FromStr for Input {
         }
         let held = |model, file| mapping(model, file).map(|mapping| Self::Gamepad(model, mapping));
         match text.split_once(':') {
-            None if text == "demo" => Ok(Self::Demo(Seed::new(1))),
+            None if text == "demo" => Ok(Self::Demo(SEED)),
             Some(("demo", seed)) => {
                 let seed = seed.parse().map_err(|_| format!("`{seed}` is not a seed; write demo:7"))?;
                 Ok(Self::Demo(Seed::new(seed)))
@@ -64,6 +67,12 @@ impl FromStr for Input {
 pub(crate) type Device = Box<dyn OperatorDevice + Send>;
 
 impl Input {
+    /// What it is where nothing else is said: the simulated hand.
+    #[cfg(feature = "console")]
+    pub(crate) fn is_default(&self) -> bool {
+        matches!(self, Self::Demo(seed) if *seed == SEED)
+    }
+
     /// Are there lines on standard input?
     pub(crate) const fn reads_stdin(&self) -> bool {
         matches!(self, Self::Lines)
