@@ -57,7 +57,7 @@ TEST_NEEDS := $(BUILD_NEEDS) tshark:tshark jsonschema:python3-jsonschema /usr/in
 CLIPPY = CLIPPY_DRIVER="$$(rustc --print sysroot)/bin/clippy-driver" CLIPPY_ARGS=-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' Makefile
 
 build: ## Build the taut command: target/release/taut
 	$(call need,$(BUILD_NEEDS))
@@ -96,8 +96,7 @@ wheel: ## Build the Python package with the taut command: out/taut-*.whl
 
 packages: ## Debian packages and wheels, for x86_64 and aarch64, in out/; installs the first on a bare Debian in a folder (as root)
 	$(call need,$(BUILD_NEEDS))
-	packaging/build
-	packaging/check || [ $$? = 77 ]
+	packaging/build && packaging/check || [ $$? = 77 ]
 
 ros2: ## Build the bridge to ROS 2: target/ros2/release/taut-ros2
 	$(call need,$(BUILD_NEEDS))

@@ -16,13 +16,13 @@ use taut_core::{Bitrate, Bytes, Time};
 use taut_io::device::{Drops, LineChannel, LineChannels};
 use taut_io::lines;
 use taut_lab::scenario::ChannelSpec;
-use taut_session::motion::{JointLimits, JointsLimits, Limits, Schema};
+use taut_session::motion::{JointLimits, Limits, Schema};
 use taut_session::{
     Channel, ChannelEvent, ChannelId, Codec, Direction, Encoding, OperatorConfig, Packing, RobotConfig,
 };
 use toml::{Spanned, Value};
 
-use self::limits::{limits, needed};
+use self::limits::{Limited, limits, needed};
 #[cfg(feature = "console")]
 pub(crate) use self::model::model;
 use self::packing::{PackingSpec, SamplerTable, packing};
@@ -54,8 +54,10 @@ pub(crate) struct Channels {
     list: Vec<Declared>,
     /// For errors: a channel's limits, and their line.
     limits: BTreeMap<String, (usize, Value)>,
+    /// The device's joints, in its order, where they are known.
+    joints: Option<Vec<String>>,
     /// Of joints without others.
-    urdf: Option<JointsLimits>,
+    urdf: Option<Limited>,
 }
 
 #[derive(Clone, Debug)]
@@ -132,8 +134,8 @@ impl Channels {
             let line = line_at(value.span().start + 1);
             (name, (line, value.into_inner()))
         });
-        let channels =
-            Self { file: path.to_owned(), rate, packing, list, limits: limits.collect(), urdf: None };
+        let (file, limits) = (path.to_owned(), limits.collect());
+        let channels = Self { file, rate, packing, list, limits, joints: None, urdf: None };
         let unknown = channels.limits.iter().find(|(name, _)| {
             !channels.list.iter().any(|known| known.motion.is_some() && known.spec.name == **name)
         });
@@ -245,11 +247,16 @@ impl Channels {
         self.list.iter().try_fold(session.packing(self.packing), |session, known| {
             let channel = known.channel.clone();
             let declared = match known.motion {
-                Some(schema) => session.motion(channel, self.limits_of(known, schema)?),
+                Some(schema) => session.motion(channel, self.limits_of(known, schema)?.limits),
                 None => session.channel(channel),
             };
             declared.map_err(|error| self.place(known.line, &error.to_string()))
         })
+    }
+
+    /// A URDF's joints are those of the device, by their names.
+    pub(crate) fn with_joints(self, names: &[&str]) -> Self {
+        Self { joints: Some(names.iter().map(ToString::to_string).collect()), ..self }
     }
 
     /// Joints of which the file has no limits have those of this one.
@@ -261,15 +268,23 @@ impl Channels {
                 urdf.display()
             ));
         }
-        self.urdf = Some(limits::from_urdf(urdf, None).map_err(|why| format!("--limits {why}"))?);
+        let limits = limits::from_urdf(urdf, self.joints.as_deref());
+        self.urdf = Some(limits.map_err(|why| format!("--limits {why}"))?);
         Ok(self)
     }
 
-    fn limits_of(&self, known: &Declared, schema: Schema) -> Result<Limits, String> {
+    /// The channels whose limits a URDF has, and its joints in their order.
+    pub(crate) fn urdf_joints(&self) -> Vec<(&str, Vec<String>)> {
+        let joints = |known: &Declared| self.limits_of(known, known.motion?).ok().map(|of| of.joints);
+        let all = self.list.iter().filter_map(|known| Some((&*known.spec.name, joints(known)?)));
+        all.filter(|(_, joints)| !joints.is_empty()).collect()
+    }
+
+    fn limits_of(&self, known: &Declared, schema: Schema) -> Result<Limited, String> {
         let name = &known.spec.name;
         let Some((line, table)) = self.limits.get(name) else {
             if let (Schema::Joints, Some(limits)) = (schema, &self.urdf) {
-                return Ok(limits.clone().into());
+                return Ok(limits.clone());
             }
             let what = format!(
                 "channel {name:?} moves the robot, which does not take it without limits: add a table [limits.{name:?}] with {}",
@@ -277,7 +292,8 @@ impl Channels {
             );
             return Err(self.place(known.line, &what));
         };
-        limits(schema, table.clone(), self.file.parent().unwrap_or(Path::new("")))
+        let beside = self.file.parent().unwrap_or(Path::new(""));
+        limits(schema, table.clone(), beside, self.joints.as_deref())
             .map_err(|why| self.place(*line, &format!("limits.{name:?}: {}", why.trim())))
     }
 
@@ -288,7 +304,9 @@ impl Channels {
             // The operator's end needs no limits, and the robot's says what is wrong with them when it declares its channels.
             let limits = known.motion.and_then(|schema| self.limits_of(known, schema).ok());
             let joints = match limits {
-                Some(Limits::Joints(limits)) => limits.joints().iter().map(JointLimits::bounds).collect(),
+                Some(Limited { limits: Limits::Joints(limits), .. }) => {
+                    limits.joints().iter().map(JointLimits::bounds).collect()
+                }
                 _ => Vec::new(),
             };
             LineChannel {
@@ -340,8 +358,8 @@ taut/Gripper, and at the robot limits, without which that does not start:
   velocity = 1.0               # rad/s; or a number for each joint
   effort = 20.0                # N·m
 
-or urdf = \"arm.urdf\", with joints = [\"shoulder\", \"elbow\"] where those of the channel are not all that move in that file's order; taut robot
---limits arm.urdf does that for joints without such a table. Before the first channel, channel_rate = \"4Mbit\" is the most that all of them together send from each end, where that is to be less
+or urdf = \"arm.urdf\", with joints = [\"shoulder\", \"elbow\"] where those of the channel are not all that move in that file's order (an SO-101's have
+their names); taut robot --limits arm.urdf does that for joints without such a table, and says which joint is which. Before the first channel, channel_rate = \"4Mbit\" is the most that all of them together send from each end, where that is to be less
 than what the network carries beside states. packing = { fixed_fragment = { fragment = \"58B\" } } says which messages travel together, and a table
 [sampler.\"name\"] which of a channel are worth sending.
 

@@ -23,6 +23,7 @@ use crate::operator::{self, Steered};
 #[command(mut_arg("input", |input| input.hide(true)), mut_arg("columns", |columns| columns.hide(true)))]
 #[command(mut_arg("tui", |tui| tui.hide(true)), mut_arg("commands", |commands| commands.hide(true)))]
 #[command(mut_arg("repeat", |repeat| repeat.hide(true)), mut_arg("measure_video", |measure| measure.hide(true)))]
+#[command(mut_arg("codec", |codec| codec.hide(true)))]
 #[command(mut_arg("video", |video| video.help("Show the pictures of the robot's --video of this name: one, by which the page judges whether anybody sees the robot")))]
 pub(crate) struct Arguments {
     /// Port of this host's loopback where the page is; 0: one that is free

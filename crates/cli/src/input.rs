@@ -1,6 +1,6 @@
 //! What the operator's device measures: a simulated hand, or a recording.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr;
 
 use taut_agent::{OperatorDevice, Playback, Relative};
@@ -29,6 +29,9 @@ pub(crate) enum Input {
     Lines,
 }
 
+/// Of the simulated hand, where none is said.
+const SEED: Seed = Seed::new(1);
+
 impl FromStr for Input {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
@@ -37,7 +40,7 @@ impl FromStr for Input {
         }
         let held = |model, file| mapping(model, file).map(|mapping| Self::Gamepad(model, mapping));
         match text.split_once(':') {
-            None if text == "demo" => Ok(Self::Demo(Seed::new(1))),
+            None if text == "demo" => Ok(Self::Demo(SEED)),
             Some(("demo", seed)) => {
                 let seed = seed.parse().map_err(|_| format!("`{seed}` is not a seed; write demo:7"))?;
                 Ok(Self::Demo(Seed::new(seed)))
@@ -64,6 +67,12 @@ impl FromStr for Input {
 pub(crate) type Device = Box<dyn OperatorDevice + Send>;
 
 impl Input {
+    /// What it is where nothing else is said: the simulated hand.
+    #[cfg(feature = "console")]
+    pub(crate) fn is_default(&self) -> bool {
+        matches!(self, Self::Demo(seed) if *seed == SEED)
+    }
+
     /// Are there lines on standard input?
     pub(crate) const fn reads_stdin(&self) -> bool {
         matches!(self, Self::Lines)
@@ -234,13 +243,12 @@ fn named(signals: &Signals, channels: &[String]) -> Result<Columns, String> {
 }
 
 /// By the names that recordings of ROS and of devices have: `pose.position.x`, `leader_position_x_m`, `position_x`.
+/// All are of one device.
 fn guessed(signals: &Signals) -> Result<Option<Columns>, String> {
+    let Some(device) = device(signals)? else { return Ok(None) };
     let of = |quantity: &str, part: &str, units| {
-        // A session's recording has the robot's beside the operator's.
-        let found = ["operator_state_", ""].iter().find_map(|begin| {
-            let ending = format!("{begin}{quantity}_{part}");
-            signals.channels().iter().position(|channel| plain(channel.name()).ends_with(&ending))
-        });
+        let name = format!("{device}{quantity}_{part}");
+        let found = signals.channels().iter().position(|channel| plain(channel.name()) == name);
         found.map(|channel| Column::new(signals, channel, units)).transpose()
     };
     let mut columns = Columns::default();
@@ -248,14 +256,34 @@ fn guessed(signals: &Signals) -> Result<Option<Columns>, String> {
         columns.position[axis] = of("position", part, POSITION)?;
         columns.velocity[axis] = of("velocity", part, VELOCITY)?;
     }
-    if columns.position.iter().all(Option::is_none) {
-        return Ok(None);
-    }
     let part = |part| of("orientation", part, PART);
     if let (Some(w), Some(x), Some(y), Some(z)) = (part("w")?, part("x")?, part("y")?, part("z")?) {
         columns.orientation_wxyz = Some([w, x, y, z]);
     }
     Ok(Some(columns))
+}
+
+/// How the names of the one device begin that has a position; a session's recording has the robot's beside the
+/// operator's.
+fn device(signals: &Signals) -> Result<Option<String>, String> {
+    let begin = |name: &str| {
+        let name = plain(name);
+        AXES.iter().find_map(|axis| name.strip_suffix(&format!("position_{axis}")).map(str::to_owned))
+    };
+    let all = signals.channels().iter().filter_map(|channel| Some((begin(channel.name())?, channel)));
+    let all: BTreeMap<String, Vec<&str>> = all.fold(BTreeMap::new(), |mut all, (device, channel)| {
+        all.entry(device).or_default().push(channel.column());
+        all
+    });
+    let operators: Vec<&String> = all.keys().filter(|device| device.ends_with("operator_state_")).collect();
+    match (&operators[..], all.len()) {
+        ([operator], _) => Ok(Some((*operator).clone())),
+        (_, 0 | 1) => Ok(all.into_keys().next()),
+        _ => Err(format!(
+            "has positions of more than one device: {}; name those to play by --columns",
+            all.into_values().flatten().collect::<Vec<_>>().join(", ")
+        )),
+    }
 }
 
 /// Small letters, and an underscore for whatever separates.
@@ -292,6 +320,21 @@ mod tests {
         let csv = first("time_s,leader_position_x_m,leader_velocity_x_m_s\n0,1,2\n").unwrap();
         assert_eq!(csv, [[1_000, 0, 0], [2_000, 0, 0]]);
         assert!(first("time_s,torque_nm\n0,1\n").is_none());
+    }
+
+    #[test]
+    fn columns_of_two_devices_are_refused_and_never_mixed() {
+        for (names, listed) in [
+            ("left_position_x,right_position_x", "left_position_x, right_position_x"),
+            ("left_position_x_m,right_position_y_m", "left_position_x_m, right_position_y_m"),
+        ] {
+            let error = guessed(&signals(&format!("time_s,{names}\n0,1,2\n"))).unwrap_err();
+            let expected =
+                format!("has positions of more than one device: {listed}; name those to play by --columns");
+            assert_eq!(error, expected);
+        }
+        let other = first("time_s,left_position_x,right_velocity_x\n0,1,2\n").unwrap();
+        assert_eq!(other, [[1_000, 0, 0], [0, 0, 0]]);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -119,12 +119,7 @@ fn answer(mut stream: TcpStream, newest: &Mutex<Report>, clock: Clock) -> io::Re
     let (mut request, mut length) = ([0; REQUEST], 0);
     // What follows an empty line is not for a GET.
     while length < REQUEST && !request[..length].windows(4).any(|end| end == b"\r\n\r\n") {
-        let left = due.saturating_since(clock.now());
-        if left.is_zero() {
-            return Err(io::ErrorKind::TimedOut.into());
-        }
-        stream.set_read_timeout(Some(left.into()))?;
-        match stream.read(&mut request[length..])? {
+        match read_until(&mut stream, &mut request[length..], due, clock)? {
             0 => break,
             more => length += more,
         }
@@ -139,7 +134,20 @@ fn answer(mut stream: TcpStream, newest: &Mutex<Report>, clock: Clock) -> io::Re
     write!(
         stream,
         "HTTP/1.1 {code}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
-    )
+    )?;
+    stream.shutdown(Shutdown::Write)?;
+    // To close it with the rest of a request unread would take the answer back.
+    while read_until(&mut stream, &mut request, due, clock)? > 0 {}
+    Ok(())
+}
+
+fn read_until(stream: &mut TcpStream, bytes: &mut [u8], due: Time, clock: Clock) -> io::Result<usize> {
+    let left = due.saturating_since(clock.now());
+    if left.is_zero() {
+        return Err(io::ErrorKind::TimedOut.into());
+    }
+    stream.set_read_timeout(Some(left.into()))?;
+    stream.read(bytes)
 }
 
 /// Of a GET request.
@@ -301,6 +309,23 @@ mod tests {
         let error = answer(stream, &Mutex::new(Report::default()), clock).unwrap_err();
         assert!(matches!(error.kind(), io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock), "{error}");
         assert!(asking.join().unwrap(), "it was closed");
+    }
+
+    #[test]
+    fn a_long_request_has_its_whole_answer() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut asks = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let header = format!("X-Forwarded-For: {}\r\n", "a".repeat(4_000));
+        write!(asks, "GET /status.json HTTP/1.1\r\n{header}\r\n").unwrap();
+        let (stream, _) = listener.accept().unwrap();
+        let report = Report { status: json!({ "text": "a".repeat(100_000) }), ..Report::default() };
+        let answers = std::thread::spawn(move || answer(stream, &Mutex::new(report), Clock::start()));
+        std::thread::park_timeout(Duration::from_millis(100));
+        let mut text = String::new();
+        asks.read_to_string(&mut text).unwrap();
+        assert!(text.starts_with("HTTP/1.1 200 OK\r\n") && text.ends_with("}\n"), "{text:.200}");
+        drop(asks);
+        answers.join().unwrap().unwrap();
     }
 
     #[test]

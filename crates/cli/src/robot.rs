@@ -269,6 +269,21 @@ impl Arguments {
         Ok(if self.refuse { limits.policy(LimitPolicy::Refuse) } else { limits })
     }
 
+    /// An option that limits states.
+    fn limit_of_states(&self) -> Option<&'static str> {
+        let all = [
+            ("--position-limit", !self.position_limit.is_empty()),
+            ("--velocity-limit", self.velocity_limit.is_some()),
+            ("--acceleration-limit", self.acceleration_limit.is_some()),
+            ("--force-limit", self.force_limit.is_some()),
+            ("--angular-velocity-limit", self.angular_velocity_limit.is_some()),
+            ("--torque-limit", self.torque_limit.is_some()),
+            ("--step-limit", self.step_limit.is_some()),
+            ("--refuse", self.refuse),
+        ];
+        all.into_iter().find_map(|(option, is_given)| is_given.then_some(option))
+    }
+
     /// What the device keeps to by itself.
     fn device_limits(&self) -> DeviceLimits {
         let position = match self.position_limit[..] {
@@ -333,6 +348,12 @@ impl Arguments {
     fn ready(&self, seen: Seen) -> Result<Ready, String> {
         let channels = self.device_channels()?;
         let ready = self.robot.start(self.device_limits(), &channels, seen, self.law.turns())?;
+        if let (Some(_), Some(option)) = (&ready.by_channels, self.limit_of_states()) {
+            return Err(format!(
+                "{option} limits states, and `{}` is moved by channels alone: its limits stand in --channels",
+                ready.name
+            ));
+        }
         let device = self.law.arm(ready.device, self.motion_limits(ready.limits)?, self.watchdog);
         Ok(Ready { device, ..ready })
     }
@@ -340,6 +361,10 @@ impl Arguments {
     /// Those of the file, which the device knows.
     fn device_channels(&self) -> Result<Channels, String> {
         let channels = self.channels.clone().unwrap_or_default();
+        let channels = match self.robot.joints() {
+            Some(joints) => channels.with_joints(joints),
+            None => channels,
+        };
         match &self.limits {
             Some(urdf) => channels.with_urdf(urdf),
             None => Ok(channels),
@@ -447,7 +472,14 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
     let kept = record.latch().map(|latch| (latch, file.as_path()));
     let recorded = arguments.record.start(clock, &channels, arguments.json, arguments.about_session())?;
     // An arm may hold itself from here on: what can be wrong without it was found before, all but limits, of which it may have its own.
-    let ready = arguments.ready(seen).inspect_err(|_| recorded.finish())?;
+    let ready = match arguments.ready(seen) {
+        Ok(ready) => ready,
+        Err(why) => {
+            recorded.finish();
+            state::not_begun(record);
+            return Err(why);
+        }
+    };
     if let Some(warning) = ready.warning() {
         crate::say(&warning);
     }
@@ -457,7 +489,7 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
         Some(observer) => config.observed(observer),
         None => config,
     };
-    let (description, about, drops) = (ready.description(), about(&ready), ready.drops.clone());
+    let (description, about, drops) = (ready.description(), about(&ready, &channels), ready.drops.clone());
     let (stopper, device) = (ready.device.stopper(), ready.device);
     last_stop::arm(move |cause| stopper.stop(cause))?;
     let capabilities = endpoint.capabilities();
@@ -521,9 +553,7 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
     let watching = watchdogs.start(move || remote.turns())?;
     let mut out = Output::new(arguments.json, channels);
     out.listening(clock.now(), address, arguments.transport, fingerprint.as_ref(), &about, kept);
-    if !arguments.json {
-        print(&format!("{description}\n"));
-    }
+    out.moves(&description);
     if let Some(probed) = probed {
         let address = probed.address;
         probed.start(clock, has_operator)?;
@@ -606,7 +636,10 @@ fn ended_early(result: Result<Status, ServeError>) -> String {
 }
 
 /// What is moved, for programs.
-fn about(ready: &Ready) -> Value {
+fn about(ready: &Ready, channels: &Channels) -> Value {
+    let joints = channels.urdf_joints();
+    let joints: Vec<Value> =
+        joints.iter().map(|(channel, names)| json!({ "channel": channel, "names": names })).collect();
     json!({
         "name": ready.name,
         "real": ready.device.is_real(),
@@ -615,6 +648,7 @@ fn about(ready: &Ready) -> Value {
         "position_limit_m": ready.limits.position,
         "velocity_limit_mps": ready.limits.velocity,
         "force_limit_n": ready.limits.force,
+        "joints": joints,
     })
 }
 

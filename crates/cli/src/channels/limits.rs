@@ -112,26 +112,46 @@ struct GripperTable {
     refuse: bool,
 }
 
-/// Of this schema, as a table says them. Files that it names are `beside` that folder.
-pub(super) fn limits(schema: Schema, table: Value, beside: &Path) -> Result<Limits, String> {
+/// Limits, and where a URDF has them the names of its joints, in their order.
+#[derive(Clone, Debug)]
+pub(super) struct Limited {
+    pub(super) limits: Limits,
+    pub(super) joints: Vec<String>,
+}
+
+/// Of this schema, as a table says them. Files that it names are `beside` that folder; a URDF's joints are those of the
+/// device where the table does not name them.
+pub(super) fn limits(
+    schema: Schema,
+    table: Value,
+    beside: &Path,
+    device: Option<&[String]>,
+) -> Result<Limited, String> {
     finite(&table)?;
     let told = |error: toml::de::Error| format!("{}; needed are {}", error.message(), needed(schema));
-    Ok(match schema {
+    let limits = match schema {
         Schema::Joints if table.get("urdf").is_some() => {
             let table: UrdfTable = table.try_into().map_err(|error| error.message().to_owned())?;
-            let limits = from_urdf(&beside.join(&table.urdf), table.joints.as_deref())?;
+            let (limits, joints) = urdf(&beside.join(&table.urdf), table.joints.as_deref().or(device))?;
             let limits = limits.policy(policy(table.refuse));
-            table.rate.map_or(limits.clone(), |hz| limits.rate(hz)).into()
+            let limits = table.rate.map_or(limits.clone(), |hz| limits.rate(hz));
+            return Ok(Limited { limits: limits.into(), joints });
         }
         Schema::Joints => joints(&table.try_into().map_err(told)?)?.into(),
         Schema::State => state(&table.try_into().map_err(told)?).into(),
         Schema::Twist => twist(&table.try_into().map_err(told)?).into(),
         Schema::Gripper => gripper(&table.try_into().map_err(told)?).into(),
-    })
+    };
+    Ok(Limited { limits, joints: Vec::new() })
 }
 
-/// Those of a file.
-pub(super) fn from_urdf(path: &Path, joints: Option<&[String]>) -> Result<JointsLimits, String> {
+/// Those of a file, by the names of the device's joints where they are known.
+pub(super) fn from_urdf(path: &Path, device: Option<&[String]>) -> Result<Limited, String> {
+    let (limits, joints) = urdf(path, device)?;
+    Ok(Limited { limits: limits.into(), joints })
+}
+
+fn urdf(path: &Path, joints: Option<&[String]>) -> Result<(JointsLimits, Vec<String>), String> {
     urdf::limits(&read(path)?, joints).map_err(|why| format!("{}: {why}", path.display()))
 }
 

@@ -3,11 +3,12 @@
 use roxmltree::{Document, Node};
 use taut_session::motion::{JointLimits, JointsLimits};
 
-/// Of the joints of these names in that order, or of all that move by themselves in the order of the file.
-pub(super) fn limits(text: &str, names: Option<&[String]>) -> Result<JointsLimits, String> {
+/// Of the joints of these names in that order, or of all that move by themselves in the order of the file; with their
+/// names.
+pub(super) fn limits(text: &str, names: Option<&[String]>) -> Result<(JointsLimits, Vec<String>), String> {
     let document = Document::parse(text).map_err(|error| error.to_string())?;
     let joints = joints(&document)?;
-    let chosen = match names {
+    let chosen: Vec<Node<'_, '_>> = match names {
         None => joints.iter().copied().filter(|joint| moves(*joint)).collect(),
         Some(names) => {
             let named = |name: &String| {
@@ -18,11 +19,13 @@ pub(super) fn limits(text: &str, names: Option<&[String]>) -> Result<JointsLimit
                     format!("there is no joint {name:?}; those that move are {}", all.join(", "))
                 })
             };
-            names.iter().map(named).collect::<Result<Vec<_>, _>>()?
+            names.iter().map(named).collect::<Result<_, _>>()?
         }
     };
+    let names = chosen.iter().map(|joint| name_of(*joint).to_owned()).collect();
     let limits: Vec<JointLimits> = chosen.into_iter().map(joint).collect::<Result<_, _>>()?;
-    JointsLimits::each(limits).map_err(|error| error.to_string())
+    let limits = JointsLimits::each(limits).map_err(|error| error.to_string())?;
+    Ok((limits, names))
 }
 
 /// All of them, in the order of the file.
@@ -143,7 +146,8 @@ mod tests {
     fn bounds(text: &str, names: Option<&[&str]>) -> Result<Vec<[f32; 4]>, String> {
         let names: Option<Vec<String>> =
             names.map(|names| names.iter().map(|name| (*name).to_owned()).collect());
-        limits(text, names.as_deref()).map(|limits| limits.joints().iter().map(JointLimits::bounds).collect())
+        let (limits, _) = limits(text, names.as_deref())?;
+        Ok(limits.joints().iter().map(JointLimits::bounds).collect())
     }
 
     #[cfg(feature = "console")]

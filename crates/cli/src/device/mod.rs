@@ -96,9 +96,19 @@ pub(crate) struct Ready {
     pub(crate) limits: DeviceLimits,
     /// Of messages, where it is a program.
     pub(crate) drops: Option<DeviceDrops>,
+    /// The channels of motion, where they alone move it and states do not.
+    pub(crate) by_channels: Option<Vec<String>>,
 }
 
 impl Moved {
+    /// The names of its joints, in its order, where they are known.
+    pub(crate) fn joints(&self) -> Option<&'static [&'static str]> {
+        match self {
+            Self::Simulated(_) => None,
+            Self::Process(program) => program.joints(),
+        }
+    }
+
     /// For a camera that draws it.
     pub(crate) fn seen(&self) -> Seen {
         Seen::new(matches!(self, Self::Simulated(Simulated(environment)) if environment.surface().is_some()))
@@ -135,7 +145,7 @@ impl Moved {
         seen: Seen,
         turns: bool,
     ) -> Result<Ready, String> {
-        let (mut drops, mut by_states) = (None, true);
+        let (mut drops, mut by_channels) = (None, None);
         let (device, name): (Box<dyn Stoppable + Send>, _) = match self {
             Self::Simulated(simulated) => {
                 (Box::new(InProcess::new(simulated.start(channels, turns))), simulated.name())
@@ -143,9 +153,10 @@ impl Moved {
             Self::Process(program) => {
                 let device = ProcessDevice::start(program.words(), limits, &channels.lines());
                 let device = device.map_err(|error| error.to_string())?;
-                by_states = !device.is_moved_by_channels();
                 limits = device.limits();
-                if by_states {
+                if device.is_moved_by_channels() {
+                    by_channels = Some(channels.motion().into_iter().map(str::to_owned).collect());
+                } else {
                     all_there(&limits)?;
                 }
                 let name = device.name();
@@ -154,8 +165,8 @@ impl Moved {
             }
         };
         let device = Box::new(Looked { device, seen });
-        let mut ready = Ready { device, name, limits, drops };
-        if !by_states {
+        let mut ready = Ready { device, name, limits, drops, by_channels };
+        if ready.by_channels.is_some() {
             return Ok(ready);
         }
         if ready.device.is_real() {
@@ -182,10 +193,10 @@ impl Ready {
         let velocity = velocity.map(|limit| format!("{limit} m/s"));
         let force = force.map(|limit| format!("{limit} N"));
         let limits: Vec<String> = [position, velocity, force].into_iter().flatten().collect();
-        let limits = if limits.is_empty() {
-            "WITHOUT LIMITS of position, velocity and force".to_owned()
-        } else {
-            format!("within {}", limits.join(", "))
+        let limits = match &self.by_channels {
+            Some(channels) => format!("within the limits that --channels has of {}", channels.join(", ")),
+            None if limits.is_empty() => "WITHOUT LIMITS of position, velocity and force".to_owned(),
+            None => format!("within {}", limits.join(", ")),
         };
         let kind = if self.device.is_real() { "" } else { ", which is simulated," };
         format!("moves {}{kind} {limits}", self.name)
@@ -244,6 +255,9 @@ mod tests {
             .unwrap();
         assert!(ready.description().contains("WITHOUT LIMITS"), "{}", ready.description());
         assert_eq!(ready.warning(), None);
+        let ready = Ready { by_channels: Some(vec!["arm/servo_jp".to_owned()]), ..ready };
+        let limits = "within the limits that --channels has of arm/servo_jp";
+        assert!(ready.description().ends_with(limits), "{}", ready.description());
         let limits = DeviceLimits { force: Some(20.0), ..DeviceLimits::default() };
         let ready = "sim:wall"
             .parse::<Moved>()

@@ -47,6 +47,14 @@ impl Program {
         &self.0
     }
 
+    /// The names of its joints, in its order, where they are known.
+    pub(crate) fn joints(&self) -> Option<&'static [&'static str]> {
+        match &self.0[..] {
+            [_, device, port] if device == "device" && so101::port(port).is_some() => Some(&so101::JOINTS),
+            _ => None,
+        }
+    }
+
     /// Starts it, with these.
     ///
     /// # Errors

@@ -135,7 +135,7 @@ pub(crate) struct Arguments {
     metrics: Option<SocketAddr>,
     /// A status line after so many states (10000) or so often (1s), also where --input keyboard has a view [default: 10000; with --json,
     /// --record, --metrics or --input keyboard 1s]
-    #[arg(long, value_name = "N|DURATION")]
+    #[arg(long, value_name = "N|DURATION", conflicts_with = "tui")]
     every: Option<Every>,
     #[command(flatten)]
     record: Record,
@@ -267,12 +267,18 @@ impl Arguments {
     /// What has an input of its own has no other.
     #[cfg(feature = "console")]
     pub(crate) fn check_steered(&self) -> Result<(), String> {
-        if !matches!(self.input, Input::Demo(_)) || self.tui || self.commands || self.measure_video {
+        let plays = !self.input.is_default() || self.repeat || !self.columns.is_empty();
+        if plays || self.tui || self.commands || self.measure_video {
             return Err(
-                "the page of `taut console` is its input: leave out --input, --tui, --commands and --measure-video".to_owned()
+                "the page of `taut console` is its input: leave out --input, --repeat, --columns, --tui, --commands and --measure-video".to_owned()
             );
         }
-        channels::check_codec(self.codec.codec, !self.channels()?.is_empty())
+        if self.codec.codec == taut_session::Codec::Omni71 {
+            return Err(
+                "--codec: by omni71 a robot does not say its --max-age, within which what a page holds has to lapse".to_owned()
+            );
+        }
+        Ok(())
     }
 
     /// Does its page play sound?
@@ -371,6 +377,15 @@ impl Arguments {
             crate::say("an emergency stop of an earlier session was never acknowledged: it is sent first");
         }
         Ok(record)
+    }
+
+    /// Which reports of a session are printed: where a page has them, as often as is said, and in JSON once a second.
+    fn printed(&self, has_page: bool) -> Option<Every> {
+        match (has_page, self.every) {
+            (false, _) => Some(Every::Time(Duration::ZERO)),
+            (true, None) => self.json.then_some(Every::Time(Duration::from_secs(1))),
+            (true, every) => every,
+        }
     }
 
     fn config(&self, own: Option<&Fingerprint>, is_shown: bool) -> Result<OperateConfig, String> {
@@ -476,6 +491,8 @@ pub(crate) fn run(arguments: &Arguments, steered: Option<Steered>) -> Ended {
     arguments.law.check(arguments.codec.codec)?;
     arguments.law.check_hand(arguments.force_limit)?;
     let is_filled = steered.is_none() && arguments.fills_terminal();
+    // Before an input has the terminal's keys, whose modes a signal gives back.
+    let signals = Arc::new(OnSignal::before(&arguments.part)?);
     let config = arguments.config(own.as_ref(), is_filled || steered.is_some())?;
     let (opened, page, hear) = match steered {
         None => (arguments.device(clock, is_filled)?, None, None),
@@ -517,7 +534,6 @@ pub(crate) fn run(arguments: &Arguments, steered: Option<Steered>) -> Ended {
         None => config,
     };
     let (recording, mut events, declared) = (recorded.clone(), Output::new(true), channels.clone());
-    let signals = Arc::new(OnSignal::before(&arguments.part)?);
     let signalled = Arc::clone(&signals);
     let work = move |begun: Begun<Remote<Machine>>, notes: SyncSender<(Time, Note)>| {
         let driver = Driver::new(driver_config)?.with_clock(clock);
@@ -591,8 +607,8 @@ pub(crate) fn run(arguments: &Arguments, steered: Option<Steered>) -> Ended {
         if let Some(place) = &place {
             output::tell_place(clock.now(), place, arguments.json);
         }
-        let is_quiet = place.is_some() && arguments.every.is_none() && !arguments.json;
-        lines(session, arguments, &declared, metrics.as_ref().map(|metrics| (metrics, &recorded)), is_quiet)
+        let printed = Printed { every: arguments.printed(place.is_some()), last: None };
+        lines(session, arguments, &declared, metrics.as_ref().map(|metrics| (metrics, &recorded)), printed)
     };
     // They end with the session, and say what they saw.
     screens.into_iter().chain(speakers).for_each(|each| _ = each.join());
@@ -655,13 +671,37 @@ fn failed(
 /// How a session ended, and when.
 type Outcome = Result<(Time, Progress), OperateError>;
 
-/// Prints line by line; reports not, where it is quiet.
+/// Which reports are printed, of those that a session makes.
+struct Printed {
+    /// None, where it is not said.
+    every: Option<Every>,
+    /// When the last one was, and how many states it told of.
+    last: Option<(Time, u64)>,
+}
+
+impl Printed {
+    /// Is it time for this one? A report is at most half of [`FRAME`] early.
+    fn is_due(&mut self, at: Time, messages: u64) -> bool {
+        let is_due = match (self.every, self.last) {
+            (None, _) => false,
+            (Some(_), None) => true,
+            (Some(Every::Time(period)), Some((last, _))) => at + FRAME / 2 >= last + period,
+            (Some(Every::Messages(number)), Some((_, last))) => messages >= last.saturating_add(number),
+        };
+        if is_due {
+            self.last = Some((at, messages));
+        }
+        is_due
+    }
+}
+
+/// Prints line by line.
 fn lines(
     session: Session,
     arguments: &Arguments,
     channels: &Channels,
     metrics: Option<(&Metrics, &Recorded)>,
-    is_quiet: bool,
+    mut printed: Printed,
 ) -> Outcome {
     let (mut out, mut last, mut connected) = (Output::new(arguments.json), Time::ZERO, false);
     for (at, told) in &session.notes {
@@ -683,10 +723,11 @@ fn lines(
         }
         // What was never open is not closed either: why is said at the end.
         connected |= matches!(note, OperatorNote::Event(OperatorEvent::Connected { .. }));
-        if let OperatorNote::Event(OperatorEvent::Channel(event)) = &note {
-            channels.tell(at, event, arguments.json);
-        } else if connected && !(is_quiet && matches!(note, OperatorNote::Progress(_))) {
-            out.note(at, &note);
+        match &note {
+            OperatorNote::Event(OperatorEvent::Channel(event)) => channels.tell(at, event, arguments.json),
+            _ if !connected => {}
+            OperatorNote::Progress(progress) if !printed.is_due(at, progress.status.messages) => {}
+            note => out.note(at, note),
         }
     }
     session.join().map(|progress| (last, progress))

@@ -62,6 +62,18 @@ impl Output {
         print(&format!("{identity}\nlistens at {address} for an operator over {transport}\n{latched}"));
     }
 
+    /// What it moves, in words, and which joint of a URDF is which.
+    pub(super) fn moves(&self, description: &str) {
+        if self.json {
+            return;
+        }
+        print(&format!("{description}\n"));
+        for (channel, joints) in self.channels.urdf_joints() {
+            let joints: Vec<String> = (1..).zip(joints).map(|(at, name)| format!("{at} {name}")).collect();
+            print(&format!("joints of {channel:?}, by its URDF: {}\n", joints.join(", ")));
+        }
+    }
+
     pub(super) fn note(&mut self, at: Time, note: &RobotNote) {
         if let RobotNote::Event(RobotEvent::Channel(event)) = note {
             return self.channels.tell(at, event, self.json);

@@ -18,8 +18,11 @@ use taut_session::motion::{Joints, Motion, Schema};
 use self::packet::{CONTROL_BYTES, PRESENT_BYTES, errors, register, signed, sync_read, sync_write};
 use self::port::{Port, after, readable};
 
-/// Its servos, from the base: shoulder_pan, shoulder_lift, elbow_flex, wrist_flex, wrist_roll, gripper.
+/// Its servos, from the base.
 const SERVOS: [u8; 6] = [1, 2, 3, 4, 5, 6];
+/// What each of them moves, as the arm's own URDF has it.
+pub(crate) const JOINTS: [&str; 6] =
+    ["shoulder_pan", "shoulder_lift", "elbow_flex", "wrist_flex", "wrist_roll", "gripper"];
 /// What is 0 rad: the middle of a turn, where calibration puts the middle of each joint's range.
 const MIDDLE: f32 = 2_048.0;
 const STEPS_PER_RADIAN: f32 = 4_096.0 / std::f32::consts::TAU;
@@ -453,8 +456,8 @@ impl Arm {
             .and_then(|joints| joints.with_velocity(velocity))
             .and_then(|joints| joints.with_effort(effort));
         let mut joints = joints.expect("six of each");
-        // Nobody knows whether somebody holds a leader.
-        joints.enabling = self.role == Role::Input;
+        // Nobody knows whether somebody holds a leader: it has no enabling input.
+        joints.enabling = false;
         joints
     }
 }

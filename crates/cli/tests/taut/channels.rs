@@ -12,7 +12,6 @@ use crate::sessions::{Running, beside_others, for_a_while};
 use crate::world::World;
 
 const PAGE: &str = include_str!("../../../../docs/devices.md");
-const LIMITS: &str = "--position-limit=-1,-1,-1,1,1,1 --velocity-limit 1 --force-limit 20";
 
 /// The block of the page that says this.
 fn example(language: &str, says: &str) -> &'static str {
@@ -37,7 +36,7 @@ impl Site {
         let (robot_id, one) = (identity("robot"), identity("one"));
         let mut robot = world.command(&format!(
             "robot --listen 127.0.0.1:0 --transport udp --identity robot --trust {one} --watchdog 5s --channels channels.toml \
-             --json {LIMITS}"
+             --json"
         ));
         robot.args(["--robot", "python:robot:Robot"]).env("PYTHONPATH", PYTHONPATH);
         let mut robot = Running::start(robot);
@@ -144,6 +143,24 @@ fn a_class_as_the_operators_device_moves_the_robot_and_ends_the_session_with_its
     assert!(operator.find(|line| line["event"] == "summary").is_some());
     assert!(operator.child.wait().unwrap().success());
     robot.wait_for("closed");
+}
+
+#[test]
+fn limits_of_states_are_refused_for_a_robot_that_channels_alone_move() {
+    if !has_python() {
+        return;
+    }
+    let world = World::new("channels-limits");
+    world.write("channels.toml", example("toml", "[[channel]]"));
+    world.write("robot.py", example("python", "two joints"));
+    for limit in ["--force-limit 20", "--velocity-limit 1", "--position-limit=-1,-1,-1,1,1,1", "--refuse"] {
+        let robot = "robot --listen 127.0.0.1:0 --transport udp --plaintext --channels channels.toml";
+        let mut robot = world.command(&format!("{robot} --robot python:robot:Robot {limit}"));
+        let refused = crate::world::ended(robot.env("PYTHONPATH", PYTHONPATH).output().unwrap());
+        let option = limit.split(['=', ' ']).next().unwrap();
+        let says = format!("{option} limits states, and `two joints` is moved by channels alone");
+        assert!(refused.status == 2 && refused.err.contains(&says), "{limit}: {refused:?}");
+    }
 }
 
 #[test]

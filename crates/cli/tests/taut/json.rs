@@ -198,6 +198,26 @@ fn every_line_of_operator_and_robot_is_explained() {
 }
 
 #[test]
+fn a_console_reports_as_often_as_it_is_told_and_in_json_once_a_second() {
+    let _beside = beside_others();
+    let world = World::new("json-console");
+    let robot = "robot --listen 127.0.0.1:0 --transport udp --plaintext --json";
+    let mut robot = Running::start(world.command(robot));
+    let at = robot.wait_for("listening")["address"].as_str().unwrap().to_owned();
+    for (every, period) in [("", 1.0), ("--every 500ms", 0.5)] {
+        let console = format!("console --connect {at} --transport udp --plaintext --port 0 --json {every}");
+        let mut console = Running::start(world.command(&console));
+        let mut time = || console.wait_for("status")["t_s"].as_f64().unwrap();
+        let first = time();
+        for number in 1..=2 {
+            let since = time() - first;
+            assert!(since > f64::from(number) * period - 0.1, "{every}: report {number} after {since} s");
+        }
+        assert_eq!(console.end("-TERM").0, 0);
+    }
+}
+
+#[test]
 fn every_line_of_a_proxy_is_explained() {
     let world = World::new("json-proxy");
     let id = |who: &str| world.taut(&format!("identity --path {who}")).out.trim().to_owned();

@@ -85,6 +85,53 @@ fn keys_move_the_robot_from_where_it_is_and_the_terminal_is_as_it_was_whatever_e
     assert!(refused.status == 2 && refused.err.contains("is no terminal"), "{refused:?}");
 }
 
+/// A person at a terminal who presses Ctrl-C while a server of names that says nothing is asked for the robot's. In
+/// namespaces of its own, as root.
+const SEARCHER: &str = r#"
+import os, pty, signal, socket, subprocess, sys, termios, time
+silent = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+silent.bind(("127.0.0.1", 53))
+ours, theirs = pty.openpty()
+before = termios.tcgetattr(theirs)
+operator = subprocess.Popen(sys.argv[1:], stdin=theirs, stdout=open("operator", "w"), stderr=open("said", "w"))
+end = time.monotonic() + 30
+while termios.tcgetattr(theirs) == before:
+    assert time.monotonic() < end and operator.poll() is None, "its keys are not taken"
+    time.sleep(0.01)
+silent.settimeout(30)
+silent.recv(512)
+operator.send_signal(signal.SIGINT)
+operator.wait(30)
+assert termios.tcgetattr(theirs) == before, "the terminal is not as it was"
+print("as it was")
+"#;
+
+#[test]
+fn the_terminal_is_as_it_was_after_ctrl_c_while_the_robots_name_is_looked_up() {
+    if !has_python() {
+        return;
+    }
+    let world = World::new("keyboard_name");
+    world.write("searcher.py", SEARCHER);
+    world.write("resolv.conf", "nameserver 127.0.0.1\n");
+    let ours = "ip link set lo up && mount --bind resolv.conf /etc/resolv.conf && exec \"$0\" \"$@\"";
+    let searcher = |arguments: &str| {
+        let mut searcher = Command::new("unshare");
+        searcher.current_dir(world.path("")).args(["--net", "--mount", "sh", "-c", ours]);
+        searcher.args(arguments.split(' ')).env("XDG_STATE_HOME", world.path("state"));
+        searcher.output().map(ended)
+    };
+    match searcher("true") {
+        Ok(ended) if ended.status == 0 => {}
+        refused => return println!("skipped: needs root, for a server of names: {refused:?}"),
+    }
+    let operator =
+        "operator --connect robot.example:4433 --transport udp --plaintext-anywhere --input keyboard";
+    let searcher =
+        searcher(&format!("python3 searcher.py {} {operator}", env!("CARGO_BIN_EXE_taut"))).unwrap();
+    assert_eq!((searcher.status, searcher.out.trim()), (0, "as it was"), "{searcher:?}");
+}
+
 /// A person who sees what is drawn on a terminal of 80 columns and 24 lines: presses r until the robot moves, holds w, stops it by a key, lets
 /// go of that and moves on, and ends. Prints the screens on the way.
 const VIEWER: &str = r#"

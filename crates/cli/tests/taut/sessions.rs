@@ -650,6 +650,20 @@ fn what_is_wrong_is_one_line_that_says_what_to_do() {
             "--repeat is for --input trace:FILE",
         ),
         ("operator --connect 127.0.0.1:1 --plaintext --columns x,y", "--columns is for --input trace:FILE"),
+        (
+            "console --connect 127.0.0.1:1 --plaintext --input demo:7",
+            "the page of `taut console` is its input",
+        ),
+        ("console --connect 127.0.0.1:1 --plaintext --repeat", "leave out --input, --repeat, --columns"),
+        ("console --connect 127.0.0.1:1 --plaintext --columns x", "leave out --input, --repeat, --columns"),
+        (
+            "console --connect 127.0.0.1:1 --plaintext --transport udp --codec omni71",
+            "--codec: by omni71 a robot does not say its --max-age",
+        ),
+        (
+            "operator --connect 127.0.0.1:1 --plaintext --tui --every 1s",
+            "the argument '--tui' cannot be used with '--every",
+        ),
         ("operator --connect 127.0.0.1:1 --plaintext --transport mpquic", "is always encrypted"),
         ("proxy --listen udp:0 --to udp:127.0.0.1:1 --plaintext", "at the near end"),
         ("proxy --listen 127.0.0.1:0 --to 127.0.0.1:1 --plaintext", "at the far end"),

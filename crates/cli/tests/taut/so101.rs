@@ -200,17 +200,24 @@ struct Site {
     world: World,
     robot: Running,
     connect: String,
+    /// What the robot says when it is ready.
+    listening: Value,
 }
 
 impl Site {
     fn new(name: &str, bus: &Bus) -> Self {
         let world = World::new(&format!("so101-{name}"));
         world.write("channels.toml", CHANNELS);
+        Self::of(world, bus, "")
+    }
+
+    /// By what is in that folder, and with more arguments of the robot.
+    fn of(world: World, bus: &Bus, more: &str) -> Self {
         let identity = |who: &str| world.taut(&format!("identity --path {who}")).out.trim().to_owned();
         let (robot_id, one) = (identity("robot"), identity("one"));
         let mut robot = Running::start(world.command(&format!(
             "robot --listen 127.0.0.1:0 --transport udp --identity robot --trust {one} --watchdog 1s --every 100ms --channels \
-             channels.toml --json --robot so101:{}",
+             channels.toml --json {more} --robot so101:{}",
             bus.path
         )));
         let listening = robot.wait_for("listening");
@@ -219,7 +226,7 @@ impl Site {
              --json",
             listening["address"].as_str().unwrap()
         );
-        Self { world, robot, connect }
+        Self { world, robot, connect, listening }
     }
 
     /// Lets the whole arm go to 0.5 rad again and again, until it is dropped.
@@ -303,6 +310,35 @@ fn whatever_is_wrong_with_its_bus_stops_the_robot_and_is_named() {
             stopped = named && line["event"] == "stopped" && line["why"] == "device";
             seen.extend((line["event"] != "status").then(|| line.to_string()));
         }
+    }
+}
+
+const JOINTS: [&str; 6] =
+    ["shoulder_pan", "shoulder_lift", "elbow_flex", "wrist_flex", "wrist_roll", "gripper"];
+
+#[test]
+fn each_joint_has_the_limits_that_a_urdf_has_by_its_name_whatever_the_files_order() {
+    let _beside = beside_one();
+    let joint = |(at, name): (usize, &&str)| {
+        let (number, effort) = (at + 1, 0.2 * (at + 1) as f64);
+        let limit =
+            format!(r#"<limit lower="-{number}" upper="{number}" velocity="2" effort="{effort:.1}"/>"#);
+        format!(r#"<joint name="{name}" type="revolute">{limit}</joint>"#)
+    };
+    let reversed: String = JOINTS.iter().enumerate().map(joint).rev().collect();
+    let (channels, _) = CHANNELS.split_once("[limits").unwrap();
+    let table = format!("{channels}[limits.\"arm/servo_jp\"]\nurdf = \"arm.urdf\"\n");
+    for (name, channels, more) in [("urdf", channels, "--limits arm.urdf"), ("urdf-in-table", &table, "")] {
+        let bus = Bus::new(2_048.0);
+        let world = World::new(&format!("so101-{name}"));
+        world.write("channels.toml", channels);
+        world.write("arm.urdf", format!("<robot name=\"arm\">{reversed}</robot>"));
+        let site = Site::of(world, &bus, more);
+        // By their torque limits, which rise from the base.
+        bus.until(|servos| servos.windows(2).all(|pair| pair[0].torque_limit < pair[1].torque_limit));
+        let joints = &site.listening["device"]["joints"][0];
+        assert_eq!(joints["channel"], "arm/servo_jp");
+        assert_eq!(joints["names"], serde_json::json!(JOINTS));
     }
 }
 
@@ -400,6 +436,49 @@ fn a_leader_moves_a_follower() {
     leader.shared.servos.lock().unwrap()[1].position = 2_100.0;
     follower.until(|servos| (servos[1].position - 2_100.0).abs() < 2.0);
     assert_eq!(operator.end("-TERM").0, 0);
+}
+
+#[test]
+fn a_leader_is_no_enabling_input_and_beside_it_a_key_may_be() {
+    let _beside = beside_one();
+    let (follower, leader) = (Bus::new(2_048.0), Bus::new(2_300.0));
+    let world = World::new("so101-hold-to-run");
+    world.write("channels.toml", CHANNELS);
+    let mut site = Site::of(world, &follower, "--hold-to-run");
+    let input = format!("{} --input so101:{}", site.connect, leader.path);
+    let operator = Running::start(site.world.command(&input));
+    let released = site.robot.find(|line| line["event"] == "stopped" && line["why"] == "released");
+    assert!(released.is_some());
+    assert!((follower.servo(1).position - 2_048.0).abs() < 2.0, "{:?}", follower.servo(1));
+    operator.end("-TERM");
+    let key = format!("{input} --commands --hold-to-run 1s");
+    let mut operator = Running::start(site.world.command(&key));
+    let mut stdin = operator.child.stdin.take().unwrap();
+    let holds = std::thread::spawn(move || {
+        while writeln!(stdin, "d").is_ok() {
+            for_a_while(50)
+        }
+    });
+    follower.until(|servos| servos.iter().all(|servo| (servo.position - 2_300.0).abs() < 2.0));
+    drop(operator);
+    holds.join().unwrap();
+}
+
+#[test]
+fn a_start_without_its_arm_latches_no_stop_and_lets_go_of_none() {
+    let _beside = beside_one();
+    let bus = Bus::new(2_048.0);
+    let mut world = World::new("so101-latch");
+    world.write("channels.toml", CHANNELS);
+    for latched in [Value::Null, "restart".into()] {
+        let absent = "robot --listen 127.0.0.1:0 --transport udp --plaintext --channels channels.toml --robot so101:nowhere";
+        let absent = world.taut(absent);
+        assert!(absent.status == 2 && absent.err.contains("nowhere: No such file"), "{absent:?}");
+        let site = Site::of(world, &bus, "");
+        assert_eq!(site.listening["latched"], latched);
+        site.robot.kill();
+        world = site.world;
+    }
 }
 
 #[test]
