@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use taut_lab::campaign::{Campaign, CampaignRun};
 use taut_lab::job;
-use taut_lab::run::RunError;
+use taut_lab::run::{Output, RunError};
 use taut_lab::scenario::{Scenario, Variant};
 
 use crate::error::{Error, SettingError};
@@ -83,6 +83,13 @@ impl PyCampaign {
 
     fn __len__(&self) -> usize {
         self.variants.len() * self.seeds.len()
+    }
+
+    /// Can [`finish`](Self::finish) write into this folder? Nothing of it remains.
+    fn check_folder(&self, folder: PathBuf) -> PyResult<()> {
+        Output::new(&folder)
+            .and_then(|mut output| output.write("campaign.json", b""))
+            .map_err(|why| self.failed(why))
     }
 
     /// Makes the run of this number; what [`finish`](Self::finish) takes of it. Other threads of Python run meanwhile.

@@ -272,12 +272,8 @@ impl Pump {
         }
     }
 
-    pub(crate) fn bell(&self) -> &Bell {
-        &self.bell
-    }
-
     /// The next event as its name and a dictionary; `None`: none waits. Makes the bell quiet before it looks.
-    pub(crate) fn poll<'py>(&self, py: Python<'py>) -> PyResult<Polled<'py>> {
+    fn poll<'py>(&self, py: Python<'py>) -> PyResult<Polled<'py>> {
         if self.is_elsewhere() {
             return Err(crate::error::EndedError::new_err("the session is another process's"));
         }
@@ -286,7 +282,8 @@ impl Pump {
         let (next, ended) = (inner.waiting.pop_front(), inner.ended);
         let more = !inner.waiting.is_empty();
         drop(inner);
-        if more {
+        // The end is there for everybody who looks.
+        if more || ended {
             self.bell.ring();
         }
         match next {
@@ -297,8 +294,28 @@ impl Pump {
     }
 }
 
+/// What happens to one end, which this does not hold: who keeps it keeps no robot moving.
+#[pyclass(frozen, name = "Events", module = "taut._taut")]
+pub(crate) struct PyEvents(pub(crate) Arc<Pump>);
+
+#[pymethods]
+impl PyEvents {
+    fn poll<'py>(&self, py: Python<'py>) -> PyResult<Polled<'py>> {
+        self.0.poll(py)
+    }
+
+    fn fileno(&self) -> i32 {
+        self.0.bell.fd()
+    }
+
+    #[getter]
+    fn missed(&self) -> u64 {
+        self.0.lock().missed
+    }
+}
+
 /// An event's name and its parts.
-pub(crate) type Polled<'py> = Option<(&'static str, Bound<'py, pyo3::types::PyDict>)>;
+type Polled<'py> = Option<(&'static str, Bound<'py, pyo3::types::PyDict>)>;
 
 /// Takes events until the last one, on a thread of its own.
 pub(crate) fn pump<H, E>(

@@ -11,7 +11,7 @@ use crate::channel::{PyReceiver, PySender};
 use crate::control::PyControl;
 use crate::desk::lifetime;
 use crate::error::{EndedError, NotConnectedError, RefusedError, of_error};
-use crate::events::{Ask, Polled, Pump, pump};
+use crate::events::{Ask, Pump, PyEvents, pump};
 use crate::hand;
 use crate::state::PyState;
 use crate::{fingerprint, identity, seconds, status};
@@ -20,6 +20,9 @@ use crate::{fingerprint, identity, seconds, status};
 const CONNECTS: Duration = Duration::from_secs(10);
 /// Who closes a session waits so long for the goodbye.
 const GOODBYE: Duration = Duration::from_secs(3);
+
+/// The session gives up a command that nobody answers after a second, and says so. Until then the robot may obey it.
+const GIVEN_UP: Duration = Duration::from_secs(2);
 
 /// So long before the session takes what a device says it is asked for it: Python wakes up and answers in less.
 const LEAD: Duration = Duration::from_micros(250);
@@ -267,18 +270,14 @@ impl PyOperator {
         self.pump.wait_end(py, Some(GOODBYE)).map(|_| ())
     }
 
-    fn poll<'py>(&self, py: Python<'py>) -> PyResult<Polled<'py>> {
-        self.pump.poll(py)
-    }
-
-    fn fileno(&self) -> i32 {
-        self.pump.bell().fd()
+    fn events(&self) -> PyEvents {
+        PyEvents(Arc::clone(&self.pump))
     }
 }
 
 impl PyOperator {
     fn ask(&self, py: Python<'_>, ask: Ask, timeout: f64, how: fn(&Operator)) -> PyResult<()> {
-        let patience = seconds("timeout", timeout)?;
+        let patience = seconds("timeout", timeout)?.max(GIVEN_UP);
         if self.pump.has_ended() {
             return Err(self.ended());
         }
@@ -288,7 +287,10 @@ impl PyOperator {
             Some(Ok(())) => Ok(()),
             Some(Err(why)) => Err(RefusedError::new_err(why)),
             None if self.pump.has_ended() => Err(self.ended()),
-            None => Err(RefusedError::new_err(format!("the robot did not answer within {timeout} s"))),
+            None => {
+                let waited = patience.as_secs_f64();
+                Err(RefusedError::new_err(format!("the robot did not answer within {waited} s")))
+            }
         }
     }
 

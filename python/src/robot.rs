@@ -11,8 +11,8 @@ use crate::brake::Brake;
 use crate::channel::{PyReceiver, PySender};
 use crate::control::PyControl;
 use crate::device::{Counter, PythonDevice};
-use crate::error::{EndedError, SystemError, of_error};
-use crate::events::{Polled, Pump, pump};
+use crate::error::{EndedError, SettingError, SystemError, of_error};
+use crate::events::{Pump, PyEvents, pump};
 use crate::motion::PyJointLimits;
 use crate::state::PyLimits;
 use crate::{fingerprint, identity, seconds, status};
@@ -131,6 +131,9 @@ impl PyRobot {
         for receiver in &settings.receivers {
             builder = builder.receives(receiver.get().start());
         }
+        if settings.brake.as_ref().is_some_and(|(_, bytes)| bytes.is_empty()) {
+            return Err(SettingError::new_err("brake: no bytes stop nothing"));
+        }
         let brake = settings.brake.map(|(to, bytes)| {
             Brake::open(&to, bytes).map_err(|error| SystemError::new_err(format!("the brake {to}: {error}")))
         });
@@ -202,12 +205,8 @@ impl PyRobot {
         self.pump.wait_end(py, timeout.map(|timeout| seconds("timeout", timeout)).transpose()?)
     }
 
-    fn poll<'py>(&self, py: Python<'py>) -> PyResult<Polled<'py>> {
-        self.pump.poll(py)
-    }
-
-    fn fileno(&self) -> i32 {
-        self.pump.bell().fd()
+    fn events(&self) -> PyEvents {
+        PyEvents(Arc::clone(&self.pump))
     }
 }
 

@@ -41,6 +41,21 @@ def test_what_is_no_campaign_says_why(ask, says):
         ask()
 
 
+def test_a_folder_that_cannot_be_is_said_before_the_first_run_and_nothing_remains_of_one_that_can(tmp_path):
+    (tmp_path / "file").touch()
+    campaign, made = taut.campaign(LOAD, settings=SHORT), []
+    with pytest.raises(taut.Error, match="cannot be made"):
+        campaign.run(out=tmp_path / "file" / "out", progress=lambda done, of: made.append(done))
+    assert not made
+
+    def stop(done, of):
+        assert not (tmp_path / "out").exists()
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        campaign.run(out=tmp_path / "out", progress=stop)
+
+
 def test_measures_make_a_table():
     pandas = pytest.importorskip("pandas")
     table = taut.campaign(LOAD, seeds=[1, 2], settings=SHORT).run().to_pandas()
@@ -57,7 +72,8 @@ def ray():
 
 
 def test_two_workers_of_a_cluster_give_the_bytes_of_this_machine(ray):
-    campaign = taut.campaign(LOAD, seeds=range(1, 5), settings=SHORT)
+    numpy = pytest.importorskip("numpy")
+    campaign = taut.campaign(LOAD, seeds=numpy.arange(1, 5), settings=SHORT)
     assert campaign.run(on="ray").json == campaign.run().json
 
 

@@ -1,11 +1,13 @@
 """The adapter of `taut robot --robot python:` and `taut operator --input python:`, told what taut tells it. It needs nothing but Python."""
 
+import contextlib
 import os
 import signal
 import socket
 import struct
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -19,7 +21,7 @@ HEADER = struct.Struct("<BBBBI")
 class Told:
     """A device, and taut's end of its socket."""
 
-    def __init__(self, folder: Path, source: str, *spec: str, role: int = 1, channels: bytes = b""):
+    def __init__(self, folder: Path, source: str, *spec: str, role: int = 1, channels: int = 0):
         folder.joinpath("made.py").write_text(source)
         self.link, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.process = subprocess.Popen(
@@ -31,7 +33,7 @@ class Told:
         )
         theirs.close()
         self.link.settimeout(20)
-        self.say(1, role, number=1)
+        self.say(1, role, channels, number=1)
 
     def say(self, kind, what=0, channel=0, flags=0, number=0, rest=b""):
         self.link.send(HEADER.pack(kind, what, channel, flags, number) + rest)
@@ -66,6 +68,8 @@ class Arm:
             raise RuntimeError("thirteen")
         if state.gripper == 14:
             time.sleep(1)
+        if state.gripper == 15:
+            time.sleep(0.002)
         self.here = State(state.position)
     def stop(self, cause):
         self.here = State((9, 9, 9))
@@ -116,6 +120,82 @@ def test_a_lease_stops_it_also_while_it_is_held_up_and_what_it_does_then_does_no
     assert told.ends()[0] == 0
 
 
+@pytest.mark.parametrize("how", ["told", "closed"])
+def test_a_stop_does_not_wait_for_the_method_that_is_at_work_nor_for_the_lease(tmp_path, how):
+    told = Told(tmp_path, ARM, "made:Arm")
+    told.until(65)
+    told.say(4)
+    apply(told, 60, gripper=14)
+    time.sleep(0.1)  # It is at work now.
+    began = time.monotonic()
+    if how == "told":
+        told.say(7, number=3, rest=b"emergency")
+    else:
+        told.link.close()
+    while not (tmp_path / "stops").exists():
+        assert time.monotonic() - began < 0.5, "apply still sleeps"
+        time.sleep(0.01)
+    if how == "told":
+        assert [told.until(68)[4:] for _ in range(2)] == [(0, b"lease"), (3, b"told")]
+        assert position(told.until(66)) == (9, 9, 9)
+        told.link.close()
+    assert told.ends()[0] == 0
+
+
+@contextlib.contextmanager
+def every_millisecond(say):
+    over = threading.Event()
+
+    def run():
+        while not over.wait(0.001):
+            say()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        time.sleep(0.5)
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def test_a_robot_that_is_slower_than_its_operator_says_where_it_is(tmp_path):
+    told = Told(tmp_path, ARM, "made:Arm")
+    told.until(65)
+    told.say(4)
+    with every_millisecond(lambda: apply(told, 60, gripper=15)):
+        began = time.monotonic()
+        while time.monotonic() - began < 1.0:
+            asked = time.monotonic()
+            told.until(66)
+            assert time.monotonic() - asked < 0.1
+    told.process.kill()
+    told.ends()
+
+
+def test_what_a_robot_was_told_last_is_what_it_does_and_no_message_is_lost(tmp_path):
+    source = ARM + """
+    def receive(self, channel, payload, age):
+        open("messages", "ab").write(payload)
+    def enable(self):
+        time.sleep(0.5)
+"""
+    told = Told(tmp_path, source, "made:Arm", channels=1)
+    told.say(2, flags=0, number=64, rest=struct.pack("<I", 0) + b"lamp")
+    told.until(65)
+    told.say(4)
+    for number in range(100):
+        apply(told, 60, gripper=14 if number < 99 else 0, there=(0.5, 0, 0))
+        told.say(8, rest=struct.pack("<Q", 0) + b"%02d" % number)
+    began = time.monotonic()
+    while position(told.until(66)) != (0.5, 0, 0):
+        assert time.monotonic() - began < 5, "it does what it was told before"
+    told.link.close()
+    assert told.ends() == (0, "")
+    assert (tmp_path / "messages").read_bytes() == b"".join(b"%02d" % number for number in range(100))
+
+
 def test_an_exception_is_a_stop_and_ends_it(tmp_path):
     told = Told(tmp_path, ARM, "made:Arm")
     told.until(65)
@@ -155,6 +235,40 @@ def test_a_signal_that_ends_it_is_a_stop(tmp_path, name):
     told.process.send_signal(getattr(signal, name))
     code, error = told.ends()
     assert code == 128 + getattr(signal, name) and (tmp_path / "stops").read_text() == "end\n", error
+
+
+def test_a_second_signal_does_not_cut_the_stop_short(tmp_path):
+    told = Told(tmp_path, ARM.replace('        open("stops"', '        time.sleep(0.5)\n        open("stops"'), "made:Arm")
+    told.until(65)
+    told.process.send_signal(signal.SIGTERM)
+    for _ in range(2):
+        time.sleep(0.1)
+        told.process.send_signal(signal.SIGTERM)
+    code, error = told.ends()
+    assert code == 143 and (tmp_path / "stops").read_text() == "end\n", error
+
+
+def test_the_force_of_a_controller_may_be_an_array(tmp_path):
+    pytest.importorskip("numpy")
+    told = Told(tmp_path, "import numpy" + ARM.replace("State()", "State(controller_force=numpy.array((1.0, 2.0, 3.0)))"), "made:Arm")
+    *_, flags, _, rest = told.until(66)
+    assert flags == 1 and struct.unpack_from("<3f", rest) == (1, 2, 3)
+    told.link.close()
+    assert told.ends() == (0, "")
+
+
+def test_an_input_that_takes_its_time_is_asked_for_its_buttons(tmp_path):
+    slow = HAND.replace("    def sample(self):\n", "    def sample(self):\n        time.sleep(0.005)\n").replace("if self.asked == 1", "if self.asked")
+    told = Told(tmp_path, "import time" + slow, "made:Hand", role=2)
+    told.until(65)
+    with every_millisecond(lambda: told.say(9, rest=struct.pack("<Q", 0))):
+        began = time.monotonic()
+        while time.monotonic() - began < 1.0:
+            asked = time.monotonic()
+            told.until(70)
+            assert time.monotonic() - asked < 0.1
+    told.process.kill()
+    told.ends()
 
 
 def test_an_input_is_sampled_feels_and_presses(tmp_path):

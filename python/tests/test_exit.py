@@ -1,13 +1,14 @@
 """How a program ends, and what becomes of its robot."""
 
 import os
+import select
 import socket
 import subprocess
 import sys
 
 import pytest
 import taut
-from conftest import PATIENCE, Arm, until
+from conftest import LIMITS, PATIENCE, Arm, until
 
 PROGRAM = """
 import os, sys, threading, time
@@ -47,6 +48,25 @@ def ends_by(ends, body, code=0, **environment):
 
 def test_a_robot_that_a_function_leaves_behind_is_stopped_before_the_program_ends(ends):
     assert "stop host" in ends_by(ends, "left = robot()").stdout
+
+
+def test_a_robot_of_which_only_the_events_are_kept_is_stopped(ends):
+    assert "stop host" in ends_by(ends, "global kept\nkept = robot().events").stdout
+
+
+def test_who_keeps_the_events_of_an_end_keeps_no_robot_moving(ends):
+    arm = Arm()
+    events = taut.Robot("127.0.0.1:0", identity=ends.keys["robot"], trust=ends.prints["operator"], limits=LIMITS, device=arm, keeps_stops_in=None).events
+    until("it stops", lambda: "host" in arm.stops)
+    until("its end is told", lambda: [event for event in waiting(events) if event.name == "ended"])
+    assert select.select([events._fd], [], [], 0)[0] and events.missed == 0, "whoever waits for it hears of the end"
+
+
+def waiting(events):
+    try:
+        yield from iter(events.poll, None)
+    except taut.EndedError:
+        pass
 
 
 @pytest.mark.parametrize("body", ["kept = robot()\nkept.close()", "robot()"], ids=["closed", "left"])

@@ -171,6 +171,7 @@ def test_an_operator_elsewhere_is_the_teleoperator_of_a_loop_beside_the_robot(si
     assert loop.poll() is None, site.said()
     sender, seen = taut.Sender("joints", taut.JointNames("pan.pos", "grip.pos"), kind="motion"), observation(taut.Receiver)
     operator = site.ends.operator(line[0].split()[-1], channels=[sender, seen])
+    until("the loop takes actions", log.read_text)
     operator.resume(PATIENCE)
     last = lambda: json.loads(log.read_text().splitlines()[-1])
 
@@ -221,9 +222,30 @@ teleoperator.send_feedback({"x.vel": 0, "pan.pos": 9.4})
 teleoperator.stop("operator")
 print(teleoperator.get_action())
 teleoperator.apply(taut.Joints((0.3, 6)), 0.1)
+teleoperator.get_action()
 time.sleep(0.3)
 teleoperator.stop("watchdog")
 print(teleoperator.get_action())
+said = []
+teleoperator._observations = type("Sender", (), {"is_open": True, "send": said.append})
+teleoperator.measure()
+teleoperator.send_feedback({"x.vel": 0, "pan.pos": 5})
+teleoperator.measure()
+print(said)
+time.sleep(0.3)
+teleoperator.get_action()
+teleoperator.apply(taut.Joints((0.3, 7)), 0.1)
+teleoperator.get_action()
+teleoperator.apply(taut.Joints((0.3, 8)), 0.1)
+time.sleep(0.3)
+for late in (teleoperator, made("x.vel")):
+    try:
+        late.apply(taut.Joints((0.3, 9)), 0.1)
+    except RuntimeError as why:
+        print(why)
+    late.stop("device")
+    late._robot = robot
+    print(late.get_action())
 robot.has_ended = True
 try:
     teleoperator.get_action()
@@ -237,7 +259,7 @@ def test_a_stop_of_the_teleoperator_is_where_the_robot_was_seen_and_the_sessions
     told = subprocess.run(
         [f"{LEROBOT}/python", "-c", TELEOPERATOR], env={**os.environ, "PYTHONPATH": os.pathsep.join([str(STAND_IN), os.environ.get("PYTHONPATH", "")])}, capture_output=True, text=True
     )
-    refused, far, nowhere, began, moved, stopped, again, beyond, unseen, ended = told.stdout.splitlines()
+    refused, far, nowhere, began, moved, stopped, again, beyond, unseen, said, *late, ended = told.stdout.splitlines()
     assert "pan.pos is 90, and its limits are -9 and 9" in far.replace(".0", "") and "nan" in nowhere
     assert "cannot be stopped: ['x']" in refused and ended == "the session is over", told.stderr
     assert began == "{'x.vel': 0.0, 'pan.pos': 3.0}", "it stays where it is"
@@ -246,6 +268,9 @@ def test_a_stop_of_the_teleoperator_is_where_the_robot_was_seen_and_the_sessions
     assert again == stopped, "it sags no further"
     assert beyond == "{'x.vel': 0.0, 'pan.pos': 9}", "it is bent beyond its limits"
     assert unseen == "{'x.vel': 0.0, 'pan.pos': 6}", "what was seen long ago says nothing"
+    assert said == "[{'x.vel': 0.0, 'pan.pos': 6}, {'x.vel': 0.0, 'pan.pos': 5.0}]", "nor is it told as new"
+    none = "LeRobot's loop has taken no action for 0.25 s"
+    assert late == [none, "{'x.vel': 0.0, 'pan.pos': 7}", none, "{'x.vel': 0.0, 'pan.pos': 0.0}"], "a loop that was away finds nothing that ran ahead"
 
 
 def command(site, *more):
@@ -339,6 +364,38 @@ def test_a_velocity_is_stopped_by_zero(site):
     assert arm.sent[-1][1] == {"x.vel": 0.0, "lift.pos": 7.0}
 
 
+def test_velocities_are_zero_before_it_is_read_where_the_robot_is():
+    arm = Arm()
+    arm.action_features = arm.observation_features = {"x.vel": float, "lift.pos": float}
+    arm.at, seen = {"x.vel": 0.3, "lift.pos": 7.0}, []
+    follower = taut.lerobot.Follower(arm)
+    follower.apply(taut.Joints((0.3, 8.0)), 0.1)
+    reads = arm.get_observation
+    arm.get_observation = lambda: seen.append(arm.sent[-1][1]) or reads()
+    follower.stop("emergency")
+    assert seen == [{"x.vel": 0.0, "lift.pos": 8.0}] and arm.sent[-1][1] == seen[0]
+
+
+def test_an_observation_that_cannot_be_sent_stops_nothing_and_is_said_once(site, caplog):
+    arm = Arm()
+    lamp = taut.Sender("lamp", bytes, kind="telemetry")
+    robot = site.serve(arm, channels=[lamp])
+    sender = taut.Sender("joints", taut.JointNames(*LIMITS), kind="motion")
+    operator = site.ends.operator(robot.address, channels=[sender, observation(taut.Receiver), taut.Receiver("lamp", bytes, kind="telemetry")])
+    until("open", lambda: lamp.is_open)
+    operator.resume(PATIENCE)
+    reads = arm.get_observation
+    arm.get_observation = lambda: {**reads(), "pan.current": float("nan")}
+
+    def moved():
+        sender.send(taut.Joints((30.0, 60.0)))
+        return arm.at == pytest.approx({"pan.pos": 30, "grip.pos": 60}, abs=1e-3)
+
+    until("it arrives", moved)
+    assert not events(robot, "stopped")()
+    assert len([record for record in caplog.records if "cannot be sent" in record.message]) == 1
+
+
 def test_what_is_stopped_again_at_once_sags_no_further_and_later_it_holds_where_it_is_then(monkeypatch):
     arm, held = Arm(), []
     follower = taut.lerobot.Follower(arm)
@@ -383,7 +440,7 @@ def test_a_recording_becomes_a_dataset_that_is_read_back(site, tmp_path):
     robot.send_signal(signal.SIGTERM)
     assert robot.wait(PATIENCE) == 0
     made = subprocess.run(
-        [sys.executable, "-m", "taut.lerobot", "convert", "session.mcap", "dataset", "--fps", "20", "--task", "pan", "--json"],
+        [sys.executable, "-m", "taut.lerobot", "convert", "session.mcap", "dataset/", "--fps", "20", "--task", "pan", "--json"],
         cwd=tmp_path, capture_output=True, text=True,
     )  # fmt: skip
     assert made.returncode == 0, made.stderr

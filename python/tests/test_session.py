@@ -54,6 +54,11 @@ def test_nothing_moves_before_the_operator_resumes(ends):
     assert arm.applied == 0
 
 
+def test_a_resume_that_is_not_waited_for_is_answered_all_the_same(ends):
+    robot = ends.robot(Arm())
+    ends.operator(robot.address).resume(0.0)
+
+
 def test_what_was_sent_long_before_the_robot_may_move_moves_it_never(ends):
     arm = Arm()
     robot = ends.robot(arm)
@@ -180,6 +185,10 @@ def test_a_stop_that_nobody_hears_any_more_says_so(ends):
 def test_settings_that_cannot_be_say_what_to_do(ends):
     with pytest.raises(taut.SettingError, match="stiffness"):
         ends.robot(Arm(), limits=taut.Limits(position=[(0,) * 3, (1,) * 3], velocity=1, angular_velocity=1, force=1))
+    with pytest.raises(taut.SettingError, match="StateLimits::acceleration"):
+        ends.robot(Arm(), limits=taut.Limits(position=[(0,) * 3, (1,) * 3], velocity=1, angular_velocity=1, force=1, stiffness=1, acceleration=float("nan")))
+    with pytest.raises(taut.SettingError, match="no bytes"):
+        ends.robot(Arm(), brake=("udp:127.0.0.1:9", b""))
     with pytest.raises(taut.SettingError, match="watchdog"):
         ends.robot(Arm(), watchdog=60.0)
     with pytest.raises(TypeError, match="lacks `apply`"):

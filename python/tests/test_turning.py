@@ -149,6 +149,22 @@ def test_own_devices_turn_in_the_simulator_by_every_law_and_alike_each_time(tmp_
     assert all(abs(velocity[2]) <= 0.501 and torque == (0, 0, 0) for _, velocity, torque in arm.told)
 
 
+def test_the_mujoco_arm_neither_turns_nor_grips_on_after_a_stop():
+    arm = pytest.importorskip("taut.robots.mujoco").Arm("free")
+    arm.time = 0.0
+    arm.apply(taut.State((0, 0, 0.3), orientation_wxyz=(math.cos(0.5), math.sin(0.5), 0, 0), gripper=65535), 10.0)
+    arm.until = 10.0
+    for _ in range(50):
+        arm.step()
+    at = arm.state()
+    arm.stop("operator")
+    for _ in range(1_000):
+        arm.step()
+    now, about_x = arm.state(), lambda state: 2 * math.atan2(state.orientation_wxyz[1], state.orientation_wxyz[0])
+    assert about_x(now) < about_x(at) + 0.1, "it was on its way to 1 rad"
+    assert now.gripper < at.gripper + 20_000 < 65_535, "and to be closed"
+
+
 def test_the_mujoco_arm_turns_as_it_is_told_and_says_what_turns_it():
     arm = pytest.importorskip("taut.robots.mujoco").Arm("free")
     arm.apply(taut.State((0, 0, 0.3), orientation_wxyz=(math.cos(0.1), math.sin(0.1), 0, 0)), 10.0)

@@ -19,6 +19,14 @@ fn all<const N: usize>(limits: [Limit; N]) -> Result<[f32; N], String> {
     Err(format!("set {}, each to a finite number from 0 up", missing.join(", ")))
 }
 
+/// Those that may be left out, where they are set.
+///
+/// # Errors
+/// Which are not finite, or negative.
+fn optional<const N: usize>(limits: [Limit; N]) -> Result<(), String> {
+    limits.into_iter().filter(|(limit, _)| limit.is_some()).try_for_each(|limit| all([limit]).map(|_| ()))
+}
+
 /// Declares a setter of a limit.
 macro_rules! limits {
     ($($(#[$doc:meta])* $name:ident;)*) => {$(
@@ -107,10 +115,14 @@ impl StateLimits {
             (self.angular_velocity, "StateLimits::angular_velocity"),
             (self.force, "StateLimits::force"),
         ])?;
-        let [torque] = all([(Some(self.torque.unwrap_or_default()), "StateLimits::torque")])?;
+        optional([
+            (self.torque, "StateLimits::torque"),
+            (self.acceleration, "StateLimits::acceleration"),
+            (self.stiffness, "StateLimits::stiffness"),
+        ])?;
         let [least, largest] = known.unwrap_or_default();
         let mut limits = MotionLimits::new().position(least, largest).velocity(velocity).force(force);
-        limits = limits.angular_velocity(angular_velocity).torque(torque);
+        limits = limits.angular_velocity(angular_velocity).torque(self.torque.unwrap_or_default());
         if let Some(acceleration) = self.acceleration {
             limits = limits.acceleration(acceleration);
         }
@@ -166,6 +178,10 @@ impl JointLimits {
         let place = known.map_or((None, "JointLimits::position"), |_| (Some(0.0), ""));
         let [_, velocity, effort] =
             all([place, (self.velocity, "JointLimits::velocity"), (self.effort, "JointLimits::effort")])?;
+        optional([
+            (self.acceleration, "JointLimits::acceleration"),
+            (self.stiffness, "JointLimits::stiffness"),
+        ])?;
         let [least, largest] = known.unwrap_or_default();
         let mut limits =
             motion::JointLimits::new().position(least, largest).velocity(velocity).effort(effort);
@@ -327,6 +343,8 @@ mod tests {
         let whole = some.velocity(0.1).force(1.0);
         assert_eq!(whole.checked().unwrap().own_force, Some(1.0), "the device has to keep to it");
         assert_eq!(whole.stiffness(10.0).checked().unwrap().own_force, None);
+        assert!(whole.acceleration(f32::NAN).checked().unwrap_err().contains("StateLimits::acceleration"));
+        assert!(whole.stiffness(-1.0).checked().unwrap_err().contains("StateLimits::stiffness"));
         let joint = JointLimits::new().position(-1.0, 1.0).velocity(1.0);
         assert!(
             vec![joint.effort(1.0), joint]
@@ -334,6 +352,7 @@ mod tests {
                 .unwrap_err()
                 .starts_with("joint 1: set JointLimits::effort")
         );
+        assert!(vec![joint.effort(1.0).acceleration(-1.0)].checked().is_err());
         assert!(Vec::<JointLimits>::new().checked().is_err());
         assert!(TwistLimits::new().linear(1.0).checked().unwrap_err().contains("linear_acceleration"));
         assert!(GripperLimits::new().checked().is_err());

@@ -39,8 +39,9 @@ class TautTeleoperatorConfig(TeleoperatorConfig):
 
 
 class TautTeleoperator(Teleoperator):
-    """Its action is what the session applied last, within its limits. After a stop velocities are zero, and each position is where the
-    loop says that it is, within its limits; where it does not say that, or nothing moved since the stop before, it stays the same.
+    """Its action is what the session applied last, within its limits. A loop that takes none for the watchdog's time stops it. After a stop velocities
+    are zero, and each position is where the loop says that it is, within its limits; where it does not say that, or nothing moved since the stop
+    before, it stays as the loop took it last.
     """
 
     config_class = TautTeleoperatorConfig
@@ -60,13 +61,19 @@ class TautTeleoperator(Teleoperator):
                 raise ValueError(f"--teleop.start: {name} is {at}, and its limits are {least} and {most}")
         self._seen: dict[str, float] = {}
         self._seen_at = 0.0
-        self._asked = False
+        #: What the loop took last, and when.
+        self._taken: tuple[float, ...] | None = None
+        self._taken_at = -math.inf
         self._moves = True
 
-    def _where(self) -> tuple[float, ...]:
+    def _fresh(self) -> dict[str, float]:
+        """What the loop says of the robot now."""
+        return self._seen if time.monotonic() - self._seen_at < SEEN_FOR else {}
+
+    def _where(self, told: tuple[float, ...]) -> tuple[float, ...]:
         """Where it is, as far as the loop says that now; else where it was told to be."""
-        said = time.monotonic() - self._seen_at < SEEN_FOR and all(name in self._seen for name in self.names)
-        return tuple(self._seen[name] for name in self.names) if said else self._at
+        seen = self._fresh()
+        return tuple(seen[name] for name in self.names) if all(name in seen for name in self.names) else told
 
     def _limited(self, at) -> tuple[float, ...]:
         limits = (self.config.limits[name] for name in self.names)
@@ -116,11 +123,14 @@ class TautTeleoperator(Teleoperator):
 
     def apply(self, joints: taut.Joints, lease: float) -> None:
         with self._lock:
+            # What nobody takes would run away from the robot, which would jump after it.
+            if time.monotonic() - self._taken_at > self.config.watchdog:
+                raise RuntimeError(f"LeRobot's loop has taken no action for {self.config.watchdog} s")
             self._at, self._moves = tuple(joints.position), True
 
     def measure(self) -> taut.Joints:
         with self._lock:
-            at, seen = self._where(), self._seen
+            at, seen = self._where(self._at), self._fresh()
         tell(self._observations, seen or dict(zip(self.names, at)))
         return taut.Joints(at)
 
@@ -128,7 +138,7 @@ class TautTeleoperator(Teleoperator):
         with self._lock:
             # What it sags by under its load would lower it at every stop.
             if self._moves:
-                self._at, self._moves = self._rest(self._limited(self._where())), False
+                self._at, self._moves = self._rest(self._limited(self._where(self._taken or self._at))), False
         logging.warning("taut: stopped: %s", cause)
 
     def get_action(self) -> dict[str, float]:
@@ -138,7 +148,7 @@ class TautTeleoperator(Teleoperator):
             # An error ends the loop, which disconnects its robot.
             raise RuntimeError("the session is over")
         with self._lock:
-            self._asked = True
+            self._taken, self._taken_at = self._at, time.monotonic()
             return dict(zip(self.names, self._at))
 
     def send_feedback(self, feedback: dict) -> None:
@@ -147,7 +157,7 @@ class TautTeleoperator(Teleoperator):
             numbers = {name: float(value) for name, value in feedback.items() if isinstance(value, (int, float))}
             self._seen = {name: value for name, value in numbers.items() if math.isfinite(value)}
             self._seen_at = time.monotonic()
-            if not self._asked and all(name in self._seen for name in self.names):
+            if self._taken is None and all(name in self._seen for name in self.names):
                 self._at = self._rest(self._seen[name] for name in self.names)
 
     def disconnect(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import operator
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -72,6 +73,8 @@ class Campaign:
         """
         if on not in (None, "ray"):
             raise _taut.SettingError(f"on is None or 'ray', not {on!r}")
+        if out is not None:
+            self._runs.check_folder(os.fspath(out))
         made: list[bytes] = [b""] * len(self)
         tell = progress or _bar()
         for done, (number, run) in enumerate(self._made_here() if on is None else self._made_by_ray(), 1):
@@ -164,6 +167,6 @@ def campaign(
         text=_taut.scenario_text(origin),
         settings=_changed(settings),
         variants=None if variants is None else list(variants),
-        seeds=list(seeds),
+        seeds=[operator.index(seed) for seed in seeds],
     )
     return Campaign(asked)

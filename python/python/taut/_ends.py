@@ -71,7 +71,7 @@ class _End:
     _inner: Any
 
     def _begin(self) -> None:
-        self.events = Events(self._inner)
+        self.events = Events(self._inner.events())
         _open.add(self)
 
     @property
@@ -195,7 +195,8 @@ class Operator(_End):
         self._begin()
 
     def resume(self, timeout: float = 5.0) -> None:
-        """Lets the robot move from now on; raises :class:`RefusedError` when it does not."""
+        """Lets the robot move from now on; raises :class:`RefusedError` when it does not. A robot that does not answer is asked for a
+        second, also where ``timeout`` is less: after the error it does not move."""
         self._inner.resume(timeout)
 
     def send(self, state: _taut.State) -> None:

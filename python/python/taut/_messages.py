@@ -74,6 +74,11 @@ class Events(_Stream[Event]):
         polled = self._inner.poll()
         return None if polled is None else Event(*polled)
 
+    @property
+    def missed(self) -> int:
+        """Events that were not read in time."""
+        return self._inner.missed
+
 
 # Messages
 

@@ -8,7 +8,7 @@ A robot's class has three methods:
 ``apply(state, lease)``
     Move there, for ``lease`` seconds and no longer without hearing more. It is fresh, and within the limits.
 ``stop(cause)``
-    Stop, and stay. It comes from another thread when a lease is over while another method waits.
+    Stop, and stay. It comes from another thread when a lease is over, or a stop has waited for 0.1 s, while another method is at work.
 
 An exception in any of them is a stop, and ends the program; so do SIGTERM, SIGHUP and SIGABRT. What else it may have: ``enable()``, ``limit(limits)``, ``drive(channel, motion, lease)``
 for channels of motion, ``declared(channels)``, which is told all of them at the beginning, ``motions()`` and ``messages()`` that give what there is for channels, ``receive(channel, payload, age)``, and in its class
@@ -24,6 +24,7 @@ from __future__ import annotations
 import importlib
 import importlib.metadata
 import json
+import math
 import os
 import select
 import signal
@@ -48,6 +49,11 @@ DEVICE, MEASURED, MOTION, STOPPED, SAMPLE, BUTTON = range(65, 71)
 BUTTONS = ("stop", "reset", "resume")
 #: Buttons are asked for so often, s: also before there are ticks, which begin with a resume.
 LOOK = 0.01
+#: A stop waits so long for the method that is at work, s.
+PROMPT = 0.1
+#: Frames that wait for the device; then they wait in the socket.
+KEPT = 1024
+SIGNALS = ("SIGTERM", "SIGHUP", "SIGABRT")
 ROLES = {1: "a robot", 2: "an input"}
 HEADER = struct.Struct("<BBBBI")
 
@@ -73,6 +79,53 @@ class Channel:
     joints: list[tuple[float, ...]] = field(default_factory=list)
 
 
+class _Inbox(threading.Thread):
+    """Reads what comes, also while a method of the device is at work; of what moves it, ticks and forces the newest waits."""
+
+    def __init__(self, link: socket.socket, urge: Any):
+        super().__init__(daemon=True)
+        self.link, self.urge = link, urge
+        self.changed, self.waiting, self.ended = threading.Condition(), [], False
+
+    def run(self) -> None:
+        while not self.ended:
+            with self.changed:
+                self.changed.wait_for(lambda: len(self.waiting) < KEPT)
+            select.select([self.link], [], [])
+            try:
+                frame = self.link.recv(LONGEST)
+            except BlockingIOError:
+                continue
+            except OSError:
+                frame = b""
+            if not frame or frame[0] == STOP:
+                self.urge()
+            with self.changed:
+                self.put(frame)
+                self.changed.notify_all()
+
+    def put(self, frame: bytes) -> None:
+        if not frame or frame[0] == STOP:
+            self.waiting = [old for old in self.waiting if old[0] not in (ENABLE, APPLY, DRIVE)]
+        elif frame[0] in (APPLY, DRIVE, TICK, FEEL):
+            self.waiting = [old for old in self.waiting if old[:3] != frame[:3]]
+        if frame:
+            self.waiting.append(frame)
+        else:
+            self.ended = True
+
+    def wait(self, timeout: float) -> int:
+        """How many wait; waits for one at most so long."""
+        with self.changed:
+            self.changed.wait_for(lambda: self.waiting or self.ended, max(timeout, 0.0))
+            return len(self.waiting)
+
+    def take(self) -> bytes | None:
+        with self.changed:
+            self.changed.notify_all()
+            return self.waiting.pop(0) if self.waiting else None
+
+
 class _Device:
     """What both kinds have in common."""
 
@@ -87,7 +140,11 @@ class _Device:
         self.expected: int | None = None
         self.begun: dict[int, bytes] = {}
         self.ended = False
+        self.inbox = _Inbox(link, self.urge)
         link.setblocking(False)
+
+    def urge(self) -> None:
+        """From the thread that reads: a stop came, or the end."""
 
     def say(self, kind: int, what: int = 0, channel: int = 0, flags: int = 0, number: int = 0, rest: bytes = b"", wait: bool = False) -> bool:
         """False where nobody makes room for it."""
@@ -106,6 +163,7 @@ class _Device:
 
     def hello(self) -> None:
         """Says what it is, once it knows what there is."""
+        self.inbox.start()
         while not self.ended and self.expected != len(self.channels):
             for frame in self.hear(1.0):
                 self.obey(*frame)
@@ -127,20 +185,12 @@ class _Device:
         self.say(DEVICE, flags=flags, number=VERSION, rest=struct.pack("<f", stiffness or 0.0) + name, wait=True)
 
     def hear(self, timeout: float) -> Iterable[tuple[int, int, int, int, int, bytes]]:
-        """All that came; waits for it at most so long."""
-        if not select.select([self.link], [], [], max(timeout, 0.0))[0]:
-            return
-        while not self.ended:
-            try:
-                frame = self.link.recv(LONGEST)
-            except BlockingIOError:
-                return
-            except OSError:
-                frame = b""
-            if not frame:
-                self.ended = True
-                return
-            yield (*HEADER.unpack_from(frame), frame[HEADER.size :])
+        """What waits; waits for it at most so long. What comes meanwhile is for the next time, for there are other things to do."""
+        for _ in range(self.inbox.wait(timeout)):
+            frame = self.inbox.take()
+            if frame is not None:
+                yield (*HEADER.unpack_from(frame), frame[HEADER.size :])
+        self.ended |= self.inbox.ended and not self.inbox.waiting
 
     def shared(self, kind: int, what: int, channel: int, flags: int, number: int, rest: bytes) -> None:
         """What robots and inputs are told alike."""
@@ -193,13 +243,26 @@ class _Lease(threading.Thread):
     def __init__(self, stop: Any):
         super().__init__(daemon=True)
         self.stop, self.changed, self.until = stop, threading.Condition(), None
+        #: No lease goes on for longer: it is to stop.
+        self.bound = math.inf
 
     def set(self, until: float | None) -> None:
         with self.changed:
+            if until is None:
+                self.bound = math.inf
+            else:
+                until = min(until, self.bound)
             wakes = self.until is None or until is None or until < self.until
             self.until = until
             if wakes:
                 self.changed.notify()
+
+    def shorten(self, until: float) -> None:
+        """Until somebody has stopped it."""
+        with self.changed:
+            self.bound = min(self.bound, until)
+            self.until = self.bound if self.until is None else min(self.until, self.bound)
+            self.changed.notify()
 
     def run(self) -> None:
         while True:
@@ -225,6 +288,10 @@ class _Robot(_Device):
         self.lease = _Lease(self.expire)
         self.lease.start()
 
+    def urge(self) -> None:
+        if not self.ended:
+            self.lease.shorten(_now() + PROMPT)
+
     def expire(self) -> None:
         self.enabled = False
         try:
@@ -246,7 +313,7 @@ class _Robot(_Device):
                     due = max(due + period, _now())
                     self.report()
         finally:
-            self.enabled = False
+            self.ended, self.enabled = True, False
             self.lease.set(None)
             self.made.stop("end")
 
@@ -284,7 +351,7 @@ class _Robot(_Device):
         state = self.made.measure() if hasattr(self.made, "measure") else None
         if state is not None:
             force = getattr(state, "controller_force", None)
-            rest = struct.pack("<3f", *(force or (0.0, 0.0, 0.0))) + _packed(state)
+            rest = struct.pack("<3f", *((0.0,) * 3 if force is None else force)) + _packed(state)
             self.say(MEASURED, flags=force is not None, rest=rest)
         self.give(True)
 
@@ -346,7 +413,9 @@ def _named(spec: str, group: str | None) -> tuple[str, list[str]]:
 
 
 def _end(number: int, _: Any) -> None:
-    """A signal that ends the program stops the robot on the way."""
+    """A signal that ends the program stops the robot on the way, which no further signal cuts short."""
+    for name in SIGNALS:
+        signal.signal(getattr(signal, name), signal.SIG_IGN)
     raise SystemExit(128 + number)
 
 
@@ -356,7 +425,7 @@ def main(spec: str, group: str | None = None) -> None:
     if number is None:
         raise SystemExit("TAUT_DEVICE_FD is not set: `taut robot --robot python:` starts this")
     # Of a service all processes may get it, before `taut robot` has said a word.
-    for name in ("SIGTERM", "SIGHUP", "SIGABRT"):
+    for name in SIGNALS:
         signal.signal(getattr(signal, name), _end)
     link = socket.socket(fileno=os.dup(int(number)))
     sys.path.insert(0, "")

@@ -7,8 +7,10 @@ the units that the robot is set to, and so are limits. ``python -m taut.lerobot 
 
 from __future__ import annotations
 
+import functools
 import importlib
 import json
+import logging
 import pkgutil
 import shlex
 import threading
@@ -96,6 +98,9 @@ class Follower:
     def stop(self, cause: str) -> None:
         with self._one:
             now, held = time.monotonic(), self._held
+            # Where it is takes a while to read, in which a base would drive on.
+            if self._told is not None and any(name.endswith(".vel") for name in self.names):
+                self.robot.send_action(at_rest(self.names, self._told))
             # Later it may have been moved by hand, and be far from there.
             if held is None or now - held[0] > SAME_STOP:
                 held = now, self._at()
@@ -194,9 +199,20 @@ def observation(end: type) -> Any:
 
 
 def tell(sender: Any, numbers: dict[str, float]) -> None:
-    """Sends an observation if anybody listens."""
-    if sender.is_open:
-        sender.send(numbers)
+    """Sends an observation if anybody listens. One that cannot be sent stops nothing."""
+    from taut import Error
+
+    try:
+        if sender.is_open:
+            sender.send(numbers)
+    except Error as why:
+        _warn(str(why))
+
+
+@functools.lru_cache(maxsize=16)
+def _warn(why: str) -> None:
+    """Once."""
+    logging.warning("taut: %s", why)
 
 
 class _Served(Follower):
@@ -210,7 +226,9 @@ class _Served(Follower):
         return joints
 
 
-def serve(robot: Any, listen: str, *, limits: dict[str, Any], watchdog: float = 0.25, rate: int = 50, **settings: Any) -> Any:
+def serve(
+    robot: Any, listen: str, *, limits: dict[str, Any], watchdog: float = 0.25, rate: int = 50, channels: Iterable[Any] = (), **settings: Any
+) -> Any:
     """A :class:`taut.Robot` that moves this robot of LeRobot, which is connected if it was not.
 
     ``limits`` has :class:`taut.JointLimits` for each of its ``action_features``, in the robot's own units. It is asked ``rate`` times a second where it is: leave its
@@ -223,6 +241,5 @@ def serve(robot: Any, listen: str, *, limits: dict[str, Any], watchdog: float = 
     check_names(limits, names, "limits")
     sender = observation(taut.Sender)
     limits = {name: limits[name] for name in names}
-    return taut.Robot(
-        listen, limits=limits, device=_Served(robot, sender), watchdog=watchdog, rate=rate, motion=MOTION, channels=[sender], **settings
-    )
+    channels = [sender, *channels]
+    return taut.Robot(listen, limits=limits, device=_Served(robot, sender), watchdog=watchdog, rate=rate, motion=MOTION, channels=channels, **settings)

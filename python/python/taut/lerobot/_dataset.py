@@ -22,8 +22,10 @@ except ImportError as why:
 
 __all__ = ["convert"]
 
-#: An episode ends where nothing was told to move for so long, s.
+#: An episode ends where nothing was told to move for so long, and begins with what was seen within it, s.
 GAP = 0.5
+#: The flag of motion by which the hand moves, and the robot does not.
+LOCKED = 1
 QUANTILES = (0.01, 0.10, 0.50, 0.90, 0.99)
 DATA, EPISODES = "data/chunk-000/file-000.parquet", "meta/episodes/chunk-000/file-000.parquet"
 INDICES = ("frame_index", "episode_index", "index", "task_index")
@@ -46,9 +48,11 @@ def convert(recordings: Iterable[str | os.PathLike], folder: str | os.PathLike, 
 
     Actions are the joints of a channel of motion ``to_robot/joints``, and ``observation.state`` what ``to_operator/observation`` says of them;
     in a recording without such a channel, the operator's states, and the robot's with their forces. ``fps`` times a second the newest of
-    both is a frame. An episode ends where no action came for half a second. Raises ``ValueError`` when nothing moved in it.
+    both is a frame. What the hand does while it is locked is no action. An episode ends where no action came for half a second, and begins where the robot said
+    within as long where it was. Raises ``ValueError`` when nothing moved in it.
     """
-    folder, partial = Path(folder), Path(f"{os.fspath(folder)}.partial")
+    folder = Path(folder)
+    partial = folder.with_name(f"{folder.name}.partial")
     if folder.exists():
         raise ValueError(f"{folder} is there already: name a new folder")
     shutil.rmtree(partial, ignore_errors=True)
@@ -85,7 +89,7 @@ def _episodes(recording: str | os.PathLike, action: _Signal, seen: _Signal, peri
             frames.append((action.newest, seen.newest))
             due += period
         signal.newest, signal.at = numbers, at
-        if signal is action and frames is None and seen.newest is not None:
+        if signal is action and frames is None and seen.newest is not None and at - seen.at <= GAP:
             frames, begun, due = [], at, at
     end()
     return episodes
@@ -107,15 +111,18 @@ def _messages(recording: str | os.PathLike, action: _Signal, seen: _Signal) -> I
             progress((message.log_time - begin) / max(1, end - begin))
             signal = action if channel.topic == of[0] else seen
             if channel.topic == "to_robot/joints":
-                names, numbers = named, _joints(message.data)
+                names, numbers, locked = named, _joints(message.data), message.data[0] & LOCKED
             elif joints:
                 names, numbers = zip(*json.loads(message.data).items())
             else:
                 told = json.loads(message.data)
+                locked = told["locked"]
                 fields = STATE_FIELDS if signal is action else STATE_FIELDS + FORCE_FIELDS
                 names = STATE_NAMES if signal is action else STATE_NAMES + ("fx", "fy", "fz")
                 numbers = [told[name] for name in fields]
             names = list(names) or [f"joint_{number}" for number in range(len(numbers))]
+            if signal is action and locked:
+                continue  # The hand moves, and the robot does not.
             signal.names = signal.names or names
             if names != signal.names or len(numbers) != len(names):
                 raise ValueError(f"{recording}: {channel.topic} has {names}, and had {signal.names} before: convert each by itself")

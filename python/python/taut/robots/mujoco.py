@@ -120,7 +120,8 @@ class Arm:
         mujoco.mj_jacSite(self.model, data, self._jacobian[:3], self._jacobian[3:], self.tip)
         jacobian = self._jacobian[:, self.joints]
         if time_left <= 0 and self.until >= 0:
-            self.target, self.until = data.site_xpos[self.tip].copy(), -1.0
+            self.target, self.turn, self.gripper = data.site_xpos[self.tip].copy(), self._relative(), self._closed()
+            self.until = -1.0
         speed, turning = jacobian[:3] @ data.qvel[self.joints], jacobian[3:] @ data.qvel[self.joints]
         self.push = STIFFNESS * (self.target - data.site_xpos[self.tip]) - DAMPING * speed
         size = np.linalg.norm(self.push)
@@ -133,6 +134,17 @@ class Arm:
         data.ctrl[7] = 0.04 * (1 - self.gripper)
         mujoco.mj_step(self.model, data)
         self.time += self.model.opt.timestep
+
+    def _relative(self) -> np.ndarray:
+        """How the hand is turned from how it began."""
+        now, back, relative = np.zeros(4), np.zeros(4), np.zeros(4)
+        mujoco.mju_mat2Quat(now, self.data.site_xmat[self.tip])
+        mujoco.mju_negQuat(back, self.facing)
+        mujoco.mju_mulQuat(relative, now, back)
+        return relative
+
+    def _closed(self) -> float:
+        return min(1.0, max(0.0, 1 - self.data.qpos[7] / 0.04))
 
     def _turned(self) -> np.ndarray:
         """From how the hand is turned to how it shall be, rad about the world's axes."""
@@ -153,12 +165,8 @@ class Arm:
 
     def state(self) -> Any:
         """Where the tip is, how it moves and turns, and what the environment does to it there: the wrist's sensors, less the hand's weight."""
-        data, turn, back = self.data, np.zeros(4), np.zeros(4)
+        data = self.data
         moved = self._jacobian[:, self.joints] @ data.qvel[self.joints]
-        mujoco.mju_mat2Quat(turn, data.site_xmat[self.tip])
-        mujoco.mju_negQuat(back, self.facing)
-        relative = np.zeros(4)
-        mujoco.mju_mulQuat(relative, turn, back)
         wrist, at = data.site_xmat[self.wrist].reshape(3, 3), data.site_xpos[self.wrist]
         force = self.weight - wrist @ data.sensor("force").data
         # About the wrist, and from there about the tip.
@@ -166,10 +174,10 @@ class Arm:
         torque += np.cross(at - data.site_xpos[self.tip], force)
         return State(
             tuple(map(float, data.site_xpos[self.tip])),
-            orientation_wxyz=tuple(map(float, relative)),
+            orientation_wxyz=tuple(map(float, self._relative())),
             velocity=tuple(map(float, moved[:3])),
             force=tuple(map(float, force)),
             angular_velocity=tuple(map(float, moved[3:])),
             torque=tuple(map(float, torque)),
-            gripper=int(65535 * min(1.0, max(0.0, 1 - data.qpos[7] / 0.04))),
+            gripper=int(65535 * self._closed()),
         )
