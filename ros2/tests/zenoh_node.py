@@ -21,7 +21,8 @@ def key(end):
 
 
 def hear(topic, sample):
-    rests = not any(bytes(sample.payload)[-48:])
+    twist = bytes(sample.payload)[-48:]
+    rests = len(twist) == 48 and not any(twist)
     print(topic + " at rest" * rests, flush=True)
 
 
