@@ -34,6 +34,11 @@ pub(crate) enum Peers {
 }
 
 impl Backend {
+    /// Whether what is published so waits for slow subscribers, and whatever the same participant publishes behind it.
+    pub(crate) fn holds_up(&self, qos: Qos) -> bool {
+        matches!(self, Self::Zenoh { .. }) && rmw_zenoh::waits(qos)
+    }
+
     /// # Errors
     /// When the system refuses a socket, or no router answers.
     pub(crate) fn join(&self, domain: u16) -> Result<Box<dyn Participant>, String> {
@@ -49,6 +54,14 @@ pub(crate) trait Publish: Send {
     /// # Errors
     /// When it was not taken.
     fn publish(&self, message: &[u8]) -> Result<(), String>;
+
+    /// A message that stops the robot, for which there is room where others find none.
+    ///
+    /// # Errors
+    /// When it was not taken.
+    fn stop(&self, message: &[u8]) -> Result<(), String> {
+        self.publish(message)
+    }
 
     /// How many subscribers it has, kept up to date.
     fn subscribers(&self) -> Arc<AtomicUsize>;

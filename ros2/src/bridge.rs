@@ -70,10 +70,11 @@ impl Counts {
     }
 }
 
-/// The participants of an end: one for all small messages, one for each route of its own.
+/// The participants of an end: one for all small messages, one for those that would hold them up, one for each route of its own.
 struct Domain<'a> {
     config: &'a Config,
     shared: Box<dyn Participant>,
+    patient: Option<Box<dyn Participant>>,
     alone: Vec<Box<dyn Participant>>,
     counts: Counts,
     outbox: Outbox<Event>,
@@ -82,7 +83,8 @@ struct Domain<'a> {
 impl<'a> Domain<'a> {
     fn new(config: &'a Config, outbox: Outbox<Event>) -> Result<Self, String> {
         let shared = config.backend.join(config.domain)?;
-        Ok(Self { config, shared, alone: Vec::new(), counts: Counts::default(), outbox })
+        let (alone, counts) = (Vec::new(), Counts::default());
+        Ok(Self { config, shared, patient: None, alone, counts, outbox })
     }
 
     fn participant(&mut self, route: &Route) -> Result<&mut dyn Participant, String> {
@@ -94,6 +96,11 @@ impl<'a> Domain<'a> {
     }
 
     fn publish(&mut self, route: &Route) -> Result<Box<dyn Publish>, String> {
+        if self.config.backend.holds_up(route.qos) && !route.alone {
+            let join = || self.config.backend.join(self.config.domain);
+            let patient = self.patient.take().map_or_else(join, Ok)?;
+            return self.patient.insert(patient).publish(&route.topic, &route.kind, route.qos);
+        }
         self.participant(route)?.publish(&route.topic, &route.kind, route.qos)
     }
 
@@ -160,11 +167,7 @@ impl<'a> Domain<'a> {
         else {
             return Ok(());
         };
-        let kind = if moving.format.kind.has_joints() {
-            "sensor_msgs/msg/JointState"
-        } else {
-            "geometry_msgs/msg/PoseStamped"
-        };
+        let Some(kind) = moving.format.kind.measured_by() else { return Ok(()) };
         let (format, output, counts) = (moving.format.clone(), output.clone(), self.counts.clone());
         let name = topic.clone();
         // Others may say there where other joints are: what is refused says nothing, and what is old does not count.
@@ -189,7 +192,7 @@ impl<'a> Domain<'a> {
             participant.start(tell)
         };
         unhurried(|| self.alone.into_iter().try_for_each(start))?;
-        start(self.shared)?;
+        [self.shared].into_iter().chain(self.patient).try_for_each(start)?;
         Ok(self.counts)
     }
 }

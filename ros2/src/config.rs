@@ -147,13 +147,10 @@ impl<'a> Source<'a> {
                 let why = "its topic passes the other way too, and each message would come back for ever: leave one of the routes out";
                 return Err(self.wrong(at, &format!("route {name:?}: {why}")));
             }
-            if into
-                .iter()
-                .any(|known| known.topic == route.topic && known.moving.is_some() && route.moving.is_some())
-            {
-                return Err(
-                    self.wrong(at, &format!("route {name:?}: another one moves the robot by its topic"))
-                );
+            let disturbs = |known: &Route| known.is_disturbed_by(&route) || route.is_disturbed_by(known);
+            if route.measures_itself() || into.iter().any(disturbs) {
+                let why = "its topic moves the robot, or tells where it is, by another route too: nothing else passes to such a topic";
+                return Err(self.wrong(at, &format!("route {name:?}: {why}")));
             }
             into.push(route);
         }

@@ -113,14 +113,25 @@ struct End {
 /// Writes one topic.
 pub(crate) struct Publisher {
     writer: DataWriter<Opaque, Adapter>,
+    /// Of what moves the robot: with a window of its own, for a subscriber that is frozen fills the other one's.
+    for_stops: Option<DataWriter<Opaque, Adapter>>,
     subscribers: Arc<AtomicUsize>,
+}
+
+fn write(writer: &DataWriter<Opaque, Adapter>, message: &[u8]) -> Result<(), String> {
+    let body = message.strip_prefix(&HEADER[..]).ok_or("it is no CDR little endian")?;
+    writer.write(Opaque(Bytes::copy_from_slice(body)), None).map_err(|error| error.to_string())
 }
 
 impl Publish for Publisher {
     fn publish(&self, message: &[u8]) -> Result<(), String> {
-        let body = message.strip_prefix(&HEADER[..]).ok_or("it is no CDR little endian")?;
-        let body = Bytes::copy_from_slice(body);
-        self.writer.write(Opaque(body), None).map_err(|error| error.to_string())
+        write(&self.writer, message)
+    }
+
+    fn stop(&self, message: &[u8]) -> Result<(), String> {
+        let written = write(&self.writer, message);
+        let again = |why| self.for_stops.as_ref().map_or(Err(why), |writer| write(writer, message));
+        written.or_else(again)
     }
 
     fn subscribers(&self) -> Arc<AtomicUsize> {
@@ -223,14 +234,19 @@ impl Participant {
 
 impl backend::Participant for Participant {
     fn publish(&mut self, topic: &str, kind: &str, qos: Qos) -> Result<Box<dyn Publish>, String> {
+        let moves = qos.moves;
         let (made, qos) = self.topic(topic, kind, qos, qos.reliable.unwrap_or(true))?;
         let publisher = self.domain.create_publisher(&qos).map_err(failed)?;
-        let writer =
-            publisher.create_datawriter_no_key::<Opaque, Adapter>(&made, Some(qos)).map_err(failed)?;
+        let create = || {
+            let writer = publisher.create_datawriter_no_key::<Opaque, Adapter>(&made, Some(qos.clone()));
+            writer.map_err(failed)
+        };
+        let writer = create()?;
+        let for_stops = moves.then(create).transpose()?;
         let subscribers = Arc::<AtomicUsize>::default();
         self.writers.push((writer.guid(), Arc::clone(&subscribers)));
         self.add(writer.guid(), topic, kind);
-        Ok(Box::new(Publisher { writer, subscribers }))
+        Ok(Box::new(Publisher { writer, for_stops, subscribers }))
     }
 
     fn subscribe(&mut self, topic: &str, kind: &str, qos: Qos, sink: Sink) -> Result<(), String> {

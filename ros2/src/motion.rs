@@ -50,6 +50,20 @@ impl Type {
     pub(crate) const fn has_joints(self) -> bool {
         !matches!(self, Self::Twist | Self::TwistStamped | Self::PoseStamped)
     }
+
+    /// The type in which the robot says where it is, where that has to be known.
+    pub(crate) const fn measured_by(self) -> Option<&'static str> {
+        match self {
+            Self::Twist | Self::TwistStamped => None,
+            Self::PoseStamped => Some("geometry_msgs/msg/PoseStamped"),
+            _ => Some("sensor_msgs/msg/JointState"),
+        }
+    }
+
+    /// Its messages begin with a header, and so with the frame in which they are.
+    pub(crate) const fn has_frame(self) -> bool {
+        !matches!(self, Self::Twist | Self::Float64MultiArray)
+    }
 }
 
 /// What was read, or is to be written.
@@ -157,12 +171,18 @@ impl fmt::Display for Refusal {
             }
             Self::Points(count) => write!(f, "it has {count} points: one at a time can be held to limits"),
             Self::Count { what, found, expected } => {
-                write!(f, "{found} {what}, and the route has {expected} joints")
+                write!(f, "{found} {what} for {expected} joints")
             }
             Self::Unbounded(what) => write!(f, "it has {what}, which no limit holds: leave it empty"),
             Self::Orientation => write!(f, "its orientation is no unit quaternion"),
         }
     }
+}
+
+/// Where each of our joints stands among the names `of` a message.
+struct Places {
+    ours: Vec<usize>,
+    of: usize,
 }
 
 /// How messages of a route are read and written.
@@ -250,8 +270,13 @@ impl Format {
         Err(Refusal::Frame { found: found.to_owned(), expected: self.frame.clone() })
     }
 
+    /// Joints need no frame: it is compared where the route has one.
+    fn has_our_frame(&self, found: &str) -> Result<(), Refusal> {
+        if self.frame.is_empty() { Ok(()) } else { self.is_framed(found) }
+    }
+
     /// Where each of our joints stands in a message.
-    fn places(&self, names: &[&str], only_ours: bool) -> Result<Vec<usize>, Refusal> {
+    fn places(&self, names: &[&str], only_ours: bool) -> Result<Places, Refusal> {
         for (at, name) in names.iter().enumerate() {
             let is_ours = self.joints.iter().any(|known| known == name);
             if only_ours && !is_ours {
@@ -267,20 +292,23 @@ impl Format {
         let place = |name: &String| {
             names.iter().position(|known| known == name).ok_or_else(|| Refusal::MissingJoint(name.clone()))
         };
-        self.joints.iter().map(place).collect()
+        let ours = self.joints.iter().map(place).collect::<Result<_, _>>()?;
+        Ok(Places { ours, of: names.len() })
     }
 
-    /// Numbers of our joints, in our order.
-    fn ordered(places: &[usize], what: &'static str, numbers: &[f64]) -> Result<Vec<f32>, Refusal> {
-        let of = |place: &usize| {
-            let wrong = Refusal::Count { what, found: numbers.len(), expected: places.len() };
-            finite(*numbers.get(*place).ok_or(wrong)?)
-        };
-        places.iter().map(of).collect()
+    /// Numbers of our joints, in our order; there is one for each name of the message.
+    fn ordered(places: &Places, what: &'static str, numbers: &[f64]) -> Result<Vec<f32>, Refusal> {
+        if numbers.len() != places.of {
+            return Err(Refusal::Count { what, found: numbers.len(), expected: places.of });
+        }
+        places.ours.iter().map(|place| finite(numbers[*place])).collect()
     }
 
     fn joint_state(&self, reader: &mut Reader<'_>, only_ours: bool) -> Result<Joints, Refusal> {
-        header(reader)?;
+        let frame = header(reader)?;
+        if only_ours {
+            self.has_our_frame(frame)?;
+        }
         let names = reader.texts()?;
         let (position, velocity, effort) = (reader.f64s()?, reader.f64s()?, reader.f64s()?);
         let places = self.places(&names, only_ours)?;
@@ -298,7 +326,7 @@ impl Format {
     }
 
     fn jog(&self, reader: &mut Reader<'_>) -> Result<Joints, Refusal> {
-        header(reader)?;
+        self.has_our_frame(header(reader)?)?;
         let names = reader.texts()?;
         let (displacements, velocities) = (reader.f64s()?, reader.f64s()?);
         finite(reader.f64()?)?;
@@ -310,7 +338,7 @@ impl Format {
     }
 
     fn trajectory(&self, reader: &mut Reader<'_>) -> Result<Joints, Refusal> {
-        header(reader)?;
+        self.has_our_frame(header(reader)?)?;
         let names = reader.texts()?;
         let places = self.places(&names, true)?;
         let points = reader.count()?;
@@ -351,8 +379,7 @@ impl Format {
                 expected: self.joints.len(),
             });
         }
-        let places: Vec<usize> = (0..numbers.len()).collect();
-        let numbers = Self::ordered(&places, "numbers", &numbers)?;
+        let numbers = numbers.into_iter().map(finite).collect::<Result<Vec<_>, _>>()?;
         if self.velocity { self.moving(&numbers) } else { self.at(&numbers) }
     }
 
@@ -381,7 +408,7 @@ impl Format {
     /// A message that tells a robot this, made at `since_1970`.
     pub(crate) fn write(&self, motion: &Motion, since_1970: Duration) -> Vec<u8> {
         let mut writer = Writer::new();
-        if !matches!(self.kind, Type::Twist | Type::Float64MultiArray) {
+        if self.kind.has_frame() {
             writer.i32(0);
             writer.u32(0);
             writer.text(&self.frame);
@@ -400,7 +427,7 @@ impl Format {
             Motion::Joints(joints) => self.write_joints(&mut writer, joints),
         }
         let mut message = writer.message();
-        if self.stamps && !matches!(self.kind, Type::Twist | Type::Float64MultiArray) {
+        if self.stamps && self.kind.has_frame() {
             cdr::stamp(&mut message, since_1970);
         }
         message

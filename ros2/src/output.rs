@@ -20,8 +20,21 @@ const STOP_PERIOD: Duration = Duration::from_millis(20);
 /// What the thread has to write.
 enum Order {
     Nothing,
-    Move { motion: Motion, until: Instant },
-    Stop { left: u32 },
+    Move {
+        motion: Motion,
+        until: Instant,
+    },
+    /// `at`: where it is held, one place for the whole stop.
+    Stop {
+        left: u32,
+        at: Option<Motion>,
+    },
+}
+
+impl Order {
+    const fn stop() -> Self {
+        Self::Stop { left: STOPS, at: None }
+    }
 }
 
 struct Written {
@@ -31,7 +44,7 @@ struct Written {
     /// Told to move since it was stopped last.
     moves: bool,
     measured: Option<(Instant, Motion)>,
-    /// What it was told last since it was enabled.
+    /// What it was told last since it was enabled, and to those who hear it still.
     told: Option<Motion>,
 }
 
@@ -40,6 +53,17 @@ struct Shared {
     changed: Condvar,
     /// A message could not be written.
     failed: AtomicBool,
+    /// The thread that writes is no more.
+    ended: AtomicBool,
+}
+
+/// Notes that the thread that writes ends, as it does by a panic alone.
+struct Ends(Arc<Shared>);
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        self.0.ended.store(true, Ordering::Release);
+    }
 }
 
 /// A robot that a topic moves.
@@ -75,12 +99,19 @@ impl Output {
     pub(crate) fn start(moving: Moving, publisher: Box<dyn Publish>, untold: Untold) -> Result<Self, String> {
         let state =
             Written { order: Order::Nothing, is_new: false, moves: false, measured: None, told: None };
-        let shared =
-            Shared { state: Mutex::new(state), changed: Condvar::new(), failed: AtomicBool::new(false) };
+        let shared = Shared {
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+            failed: AtomicBool::new(false),
+            ended: AtomicBool::new(false),
+        };
         let subscribers = publisher.subscribers();
         let output = Self { shared: Arc::new(shared), moving: Arc::new(moving), subscribers };
         let own = output.clone();
-        let write = move || own.write(publisher.as_ref(), &untold);
+        let write = move || {
+            let _ends = Ends(Arc::clone(&own.shared));
+            own.write(publisher.as_ref(), &untold);
+        };
         std::thread::Builder::new()
             .name("motion".to_owned())
             .spawn(write)
@@ -97,7 +128,7 @@ impl Output {
         let order = match self.bound(&state, motion.clone()) {
             Ok(bound) if bound == *motion => return,
             Ok(motion) => Order::Move { motion, until: *until },
-            Err(_) => Order::Stop { left: STOPS },
+            Err(_) => Order::stop(),
         };
         (state.order, state.is_new) = (order, true);
         drop(state);
@@ -136,53 +167,47 @@ impl Output {
 
     fn write(&self, publisher: &dyn Publish, untold: &Untold) {
         let mut state = self.shared.lock();
-        // This stop was told of as one that the topic does not take.
+        // This stop was told of as one that the topic does not take, or that nobody hears.
         let mut is_told = false;
+        let mut was_heard = true;
         loop {
-            let now = clock::now();
-            let message = match &state.order {
-                Order::Nothing => None,
-                // A lease that is over is a stop, whoever is held up.
-                Order::Move { until, .. } if self.end(&state, *until) <= now => {
-                    state.order = Order::Stop { left: STOPS };
-                    state.is_new = true;
-                    continue;
-                }
-                Order::Move { motion, .. } if state.is_new => Some(motion.clone()),
-                Order::Move { .. } => None,
-                Order::Stop { left: 0 } => None,
-                Order::Stop { .. } => self.rest(&state),
-            };
-            let stopping = matches!(state.order, Order::Stop { .. });
+            let heard = self.is_heard();
+            let is_back = !std::mem::replace(&mut was_heard, heard.is_ok()) && was_heard;
+            let message = self.message(&mut state, is_back);
+            let stopping = matches!(state.order, Order::Stop { left: 1.., .. });
             state.is_new = false;
             if stopping {
                 state.moves = false;
             }
-            let mut written = Ok(());
+            // Nobody knows where to hold it until it says so.
+            let mut counts = message.is_some() || self.moving.on_stop != OnStop::Hold;
+            let mut why =
+                heard.err().filter(|_| self.moving.on_stop != OnStop::Silence).map(|why| why.to_string());
             if let Some(motion) = message {
                 drop(state);
                 let message = self.moving.format.write(&motion, clock::since_1970());
-                written = publisher.publish(&message);
+                let written = if stopping { publisher.stop(&message) } else { publisher.publish(&message) };
                 self.shared.failed.store(written.is_err(), Ordering::Release);
+                // What the topic did not take was not told, but to nobody.
+                counts = written.is_ok() || self.subscribers.load(Ordering::Acquire) == 0;
+                why = written.err().filter(|_| !counts).or(why);
                 state = self.shared.lock();
             }
-            // What the topic did not take was not told, but to nobody.
-            let counts = written.is_ok() || self.subscribers.load(Ordering::Acquire) == 0;
-            if let (true, Err(why)) = (stopping && !counts && !is_told, written) {
+            if let (true, Some(why)) = (stopping && !is_told, why) {
                 untold(why);
                 is_told = true;
             }
             if state.is_new {
                 continue;
             }
-            if let (Order::Stop { left }, true) = (&mut state.order, counts) {
+            if let (Order::Stop { left, .. }, true) = (&mut state.order, counts) {
                 *left = left.saturating_sub(1);
             }
-            is_told &= matches!(state.order, Order::Stop { left: 1.. });
+            is_told &= matches!(state.order, Order::Stop { left: 1.., .. });
             let wait = match &state.order {
+                Order::Nothing => Duration::from_secs(1),
                 Order::Move { until, .. } => self.end(&state, *until).saturating_duration_since(clock::now()),
-                Order::Stop { left } if *left > 0 => STOP_PERIOD,
-                _ => Duration::from_secs(1),
+                Order::Stop { .. } => STOP_PERIOD,
             };
             let waits = |state: &mut Written| !state.is_new;
             state = self
@@ -194,14 +219,36 @@ impl Output {
         }
     }
 
-    /// What stops it: rest, or the place where it was when it stopped.
-    fn rest(&self, state: &Written) -> Option<Motion> {
-        match self.moving.on_stop {
-            OnStop::Silence => None,
-            OnStop::Zero => self.moving.format.rest(),
-            // Where it was long ago would be a jump back: where it was told to be is nearer.
-            OnStop::Hold => state.place().or_else(|| state.told.as_ref().and_then(at_rest)),
+    /// What is to be written now.
+    fn message(&self, state: &mut Written, is_back: bool) -> Option<Motion> {
+        if let Order::Move { until, .. } = &state.order
+            && self.end(state, *until) <= clock::now()
+        {
+            // A lease that is over is a stop, whoever is held up.
+            state.order = Order::stop();
+        } else if let (Order::Stop { .. }, true) = (&state.order, is_back) {
+            // Whoever was away may not have heard the stop, and may be where they were told to be, or not.
+            (state.order, state.told) = (Order::stop(), None);
         }
+        match &state.order {
+            Order::Move { motion, .. } if state.is_new => Some(motion.clone()),
+            Order::Stop { left: 1.., .. } => self.rest(state),
+            _ => None,
+        }
+    }
+
+    /// What stops it: rest, or the place where it was when it stopped.
+    fn rest(&self, state: &mut Written) -> Option<Motion> {
+        match self.moving.on_stop {
+            OnStop::Silence => return None,
+            OnStop::Zero => return self.moving.format.rest(),
+            OnStop::Hold => {}
+        }
+        let (place, told) = (state.place(), state.told.as_ref());
+        let Order::Stop { at, .. } = &mut state.order else { return None };
+        // Where it was long ago would be a jump back: where it was told to be is nearer.
+        *at = at.take().or(place).or_else(|| told.and_then(at_rest));
+        at.clone()
     }
 
     fn go(&self, motion: Motion, lease: Duration) -> Result<(), Failure> {
@@ -210,8 +257,8 @@ impl Output {
         }
         self.is_heard()?;
         let mut state = self.shared.lock();
-        // Nobody would know where to hold it.
-        if self.moving.on_stop == OnStop::Hold && state.place().is_none() {
+        // Nobody would know what it does, or where to hold it.
+        if self.moving.measured.is_some() && state.place().is_none() {
             return Err("nothing tells where it is: see that the `measured` topic is published".into());
         }
         let motion = self.bound(&state, motion)?;
@@ -229,8 +276,7 @@ impl Output {
         if !state.moves {
             return;
         }
-        state.order = Order::Stop { left: STOPS };
-        state.is_new = true;
+        (state.order, state.is_new) = (Order::stop(), true);
         drop(state);
         self.shared.changed.notify_one();
     }
@@ -238,7 +284,7 @@ impl Output {
     /// Waits until the stop has been told, for twice as long as that takes at most: what ends the process comes after it.
     pub(crate) fn settle(&self) {
         for _ in 0..STOPS * 2 {
-            if !matches!(self.shared.lock().order, Order::Move { .. } | Order::Stop { left: 1.. }) {
+            if !matches!(self.shared.lock().order, Order::Move { .. } | Order::Stop { left: 1.., .. }) {
                 return;
             }
             std::thread::park_timeout(STOP_PERIOD);
@@ -246,6 +292,9 @@ impl Output {
     }
 
     fn is_heard(&self) -> Result<(), Failure> {
+        if self.shared.ended.load(Ordering::Acquire) {
+            return Err("nothing writes its topic any more: start the bridge again".into());
+        }
         match (self.subscribers.load(Ordering::Acquire), self.moving.subscribers) {
             (count, least) if count >= least => Ok(()),
             (0, _) => {

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use zenoh::handlers::{FifoChannel, FifoChannelHandler};
 use zenoh::liveliness::LivelinessToken;
@@ -85,7 +85,7 @@ struct End {
     qos: Qos,
     entity: u32,
     /// Computed, or learned from the first peer; peers with another one have another definition.
-    hash: Option<String>,
+    hash: Arc<OnceLock<String>>,
     /// What it was declared with: the hash of its type, and that of a distribution without hashes.
     spoken: Vec<String>,
     tokens: Vec<LivelinessToken>,
@@ -161,7 +161,7 @@ impl End {
         if peer.kind != self.kind {
             return Some(other_type(peer.who(), &peer.kind, &self.kind));
         }
-        let expected = self.hash.as_ref().filter(|expected| !fits(expected, &peer.hash))?;
+        let expected = self.hash.get().filter(|expected| !fits(expected, &peer.hash))?;
         let why = "update the package of its messages";
         Some(format!(
             "{} has another definition of {} ({}, expected {expected}): {why}",
@@ -173,9 +173,12 @@ impl End {
 }
 
 /// What is kept whole waits for a slow peer; of the rest the next one matters more, and a stop waits for nobody.
+pub(crate) fn waits(qos: Qos) -> bool {
+    qos.reliable == Some(true) && qos.depth > 1 && !qos.moves
+}
+
 fn congestion(qos: Qos) -> CongestionControl {
-    let waits = qos.reliable == Some(true) && qos.depth > 1 && !qos.moves;
-    if waits { CongestionControl::Block } else { CongestionControl::Drop }
+    if waits(qos) { CongestionControl::Block } else { CongestionControl::Drop }
 }
 
 fn fits(expected: &str, found: &str) -> bool {
@@ -253,6 +256,7 @@ impl Participant {
         outlet: Option<Arc<Outlet>>,
     ) -> Result<&End, String> {
         let hash = type_hash::of(kind);
+        let known = hash.clone().map_or_else(OnceLock::new, OnceLock::from);
         let entity = self.ends.len() as u32 + 1;
         let (topic, kind) = (topic.to_owned(), type_name(kind));
         let mut end = End {
@@ -260,7 +264,7 @@ impl Participant {
             kind,
             qos,
             entity,
-            hash: hash.clone(),
+            hash: Arc::new(known),
             spoken: Vec::new(),
             tokens: Vec::new(),
             outlet,
@@ -311,8 +315,8 @@ impl Participant {
                 tell(&peer.topic, why);
                 continue;
             }
-            if end.hash.is_none() && peer.hash != UNSUPPORTED {
-                end.hash = Some(peer.hash.clone());
+            if peer.hash != UNSUPPORTED {
+                end.hash.get_or_init(|| peer.hash.clone());
             }
             let is_subscriber = end.outlet.is_some() && !peer.is_publisher;
             // Subscribers hear only what is spoken with their hash.
@@ -333,13 +337,13 @@ impl backend::Participant for Participant {
 
     fn subscribe(&mut self, topic: &str, kind: &str, qos: Qos, sink: Sink) -> Result<(), String> {
         let end = self.add(topic, kind, qos, None)?;
-        let expected = end.hash.clone();
+        let expected = Arc::clone(&end.hash);
         let key = format!("{}/{}/{}/*", self.domain, topic.trim_start_matches('/'), type_name(kind));
         let sink = Mutex::new(sink);
         let take = move |sample: Sample| {
             let mut sink = sink.lock().unwrap_or_else(PoisonError::into_inner);
             let hash = sample.key_expr().as_str().rsplit('/').next().unwrap_or_default();
-            if expected.as_ref().is_some_and(|expected| !fits(expected, hash)) {
+            if expected.get().is_some_and(|expected| !fits(expected, hash)) {
                 return sink(None);
             }
             match &*sample.payload().to_bytes() {

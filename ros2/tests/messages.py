@@ -93,3 +93,22 @@ class CompressedImage(IdlStruct, typename="sensor_msgs.msg.dds_.CompressedImage_
     format: str
     # On the wire as uint8[]: Cyclone's Python writes a list of bytes one by one, and takes a quarter of a second for 1 MB.
     data: str
+
+
+@dataclass
+class MultiArrayDimension(IdlStruct, typename="std_msgs.msg.dds_.MultiArrayDimension_"):
+    label: str
+    size: uint32
+    stride: uint32
+
+
+@dataclass
+class MultiArrayLayout(IdlStruct, typename="std_msgs.msg.dds_.MultiArrayLayout_"):
+    dim: sequence[MultiArrayDimension]
+    data_offset: uint32
+
+
+@dataclass
+class Float64MultiArray(IdlStruct, typename="std_msgs.msg.dds_.Float64MultiArray_"):
+    layout: MultiArrayLayout
+    data: sequence[float64]

@@ -6,12 +6,14 @@ import os
 import pathlib
 import signal
 import subprocess
+import sys
 import termios
 import time
 
 import pytest
 from conftest import PROGRAM
 from messages import JointState, Twist, TwistStamped, Vector3, stamped
+from peers import CYCLONE
 
 NAMES = [f"joint{number}" for number in range(7)]
 BOTH_WAYS = """
@@ -221,6 +223,47 @@ def test_a_line_that_is_no_text_ends_no_commands(ros, bridges):
     while robot.until("stopped")["cause"] != "local_emergency":
         pass
     comes_to_rest(told)
+
+
+FROZEN = """
+import sys, time, messages, peers
+reader = peers.Dds().reader(1, "/cmd_vel", messages.TwistStamped)
+while not reader.has_peer():
+    time.sleep(0.01)
+print("ready", flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize("ros", ["dds"], indirect=True)
+def test_a_bystander_that_is_frozen_keeps_no_stop_from_the_base(ros, bridges):
+    robot, _, told, drive = moving(ros, bridges)
+    # Its lease is so long that it is missed by nobody.
+    lease = CYCLONE.replace("<Discovery>", "<Discovery><LeaseDuration>120s</LeaseDuration>")
+    environment = os.environ | {"CYCLONEDDS_URI": lease, "PYTHONPATH": str(pathlib.Path(__file__).parent)}
+    command = [sys.executable, "-c", FROZEN]
+    bystander = subprocess.Popen(command, stdout=subprocess.PIPE, env=environment)
+    try:
+        assert bystander.stdout.readline() == b"ready\n"
+        bystander.send_signal(signal.SIGSTOP)
+        while not robot.lines.empty():
+            robot.said.append(json.loads(robot.lines.get()))
+
+        def is_full():
+            for _ in range(50):
+                drive()
+                told.take(64)
+                time.sleep(0.0005)
+            return not robot.lines.empty()
+
+        until("the window is full", is_full, 120)
+        assert robot.until("stopped")["cause"] == "device"
+        speeds = []
+        rests = lambda: speeds.extend(message.twist.linear.x for message in told.take(64)) or speeds[-3:] == [0.0] * 3  # noqa: E731
+        until("the base is told to rest", rests, 2)
+    finally:
+        bystander.kill()
+        bystander.wait()
 
 
 @pytest.mark.parametrize("ros", ["dds"], indirect=True)

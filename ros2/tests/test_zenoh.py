@@ -53,6 +53,24 @@ def test_the_hash_of_another_type_is_learned(ros, bridges):
     assert hashes == {robot.publisher.type_hash}
 
 
+def test_what_is_of_another_definition_than_the_learned_one_does_not_pass(ros, bridges):
+    robot, operator = bridges(ROUTE.format(at=0, kind="sensor_msgs/msg/TimeReference", direction="to_operator"))
+    told, hand = ros.reader(2, "/t0", TimeReference), ros.writer(1, "/t0", TimeReference)
+
+    def passes():
+        hand.write(TimeReference(stamped(), Time(7, 8), "clock"))
+        return told.take(1)
+
+    until("the hash is learned", passes)
+    ros.router.put("1/t0/sensor_msgs::msg::dds_::TimeReference_/RIHS01_other", b"\0\1\0\0" + bytes(24))
+
+    def is_unreadable():
+        robot.tell("status")
+        return robot.until("route")["messages"].get("unreadable")
+
+    until("it is counted", is_unreadable)
+
+
 def listens_at_the_router(ros, hash_, heard):
     """A subscriber that is the router's own program: nobody meets it but by the router."""
     topic, kind = "%cmd_vel", "geometry_msgs::msg::dds_::TwistStamped_"
@@ -231,6 +249,46 @@ def test_a_base_stops_whose_reader_or_router_dies(ros, bridges, nodes, who, kind
         return "device" in causes
 
     until("the robot's bridge stops, for nobody hears it", stops, bound + MARGIN)
+
+
+def test_a_base_whose_router_comes_back_is_told_the_stop_that_it_missed(ros, bridges, nodes):
+    router = nodes(router_at())
+    reader = nodes(node_of(CLIENT), hears=[speed(1)])
+    nodes(node_of(CLIENT, 7447), says=[speed(2)])
+    robot, operator = bridges(BASE, robot_keys=AT_ROUTER)
+    until("the base moves", lambda: moves(operator, reader))
+    router.end()
+    until("the robot's bridge stops", lambda: stops_of(robot), WATCHDOG + MARGIN)
+    time.sleep(0.5)
+    before = reader.heard["/cmd_vel at rest"]
+    nodes(router_at())
+    until("the base is told to rest", lambda: reader.heard["/cmd_vel at rest"] >= before + 5)
+
+
+def test_a_slow_subscriber_of_what_is_kept_whole_holds_no_stop_up(ros, bridges, nodes):
+    nodes(router_at())
+    big = {"topic": "/big", "kind": "std_msgs::msg::dds_::ByteMultiArray_", "hash": "RIHS01_big"}
+    says = big | {"domain": 2, "payload": (b"\0\1\0\0" + bytes(60_000)).hex()}
+    reader = nodes(node_of(CLIENT), hears=[speed(1)])
+    # Its lease is so long that it is missed by nobody.
+    slow = nodes(node_of(CLIENT, **{"transport/link/tx/lease": 60_000}), hears=[big | {"domain": 1}])
+    nodes(node_of(CLIENT, 7447), says=[speed(2), says])
+    route = ROUTE.format(at=0, kind="std_msgs/msg/ByteMultiArray", direction="to_robot").replace("/t0", "/big")
+    robot, operator = bridges(BASE.replace("[limits", route + 'keep = "reliable"\n[limits'), robot_keys=AT_ROUTER)
+    until("the base moves", lambda: moves(operator, reader))
+    until("what is long passes", lambda: slow.heard["/big at rest"] > 10)
+    slow.signal("SIGSTOP")
+    before, last, longest = 0, time.monotonic(), 0.0
+    end = last + 10  # By then all that lies between them is full.
+    while (now := time.monotonic()) < end:
+        moves(operator, reader)
+        if reader.heard["/cmd_vel"] > before:
+            before, last = reader.heard["/cmd_vel"], now
+        longest = max(longest, now - last)
+    assert longest < 2, "the base moves on"
+    before = reader.heard["/cmd_vel at rest"]
+    operator.tell("stop")
+    until("the base is told to rest", lambda: reader.heard["/cmd_vel at rest"] > before, 1)
 
 
 def test_a_router_that_dies_stops_nobody_who_was_met_directly(ros, bridges, nodes):

@@ -1,7 +1,8 @@
 """A program of zenoh's in a process of its own, so that it can be killed: zenoh_node.py SPEC, a JSON object.
 
 `config`: zenoh's settings by their keys. `says` and `hears`: lists of {"domain", "topic", "kind", "hash"}, topics of ROS 2, and of what is said its
-`payload` in hexadecimal, fifty times a second. It prints `ready`, then the topic of each message that it hears.
+`payload` in hexadecimal, fifty times a second. It prints `ready`, then the topic of each message that it hears, and `at rest` behind it where all of a
+twist at its end is zero.
 """
 import json
 import os
@@ -19,6 +20,12 @@ def key(end):
     return f"{end['domain']}{end['topic']}/{end['kind']}/{end['hash']}"
 
 
+def hear(topic, sample):
+    twist = bytes(sample.payload)[-48:]
+    rests = len(twist) == 48 and not any(twist)
+    print(topic + " at rest" * rests, flush=True)
+
+
 def main():
     import zenoh
 
@@ -28,7 +35,7 @@ def main():
     session, kept, publishers = zenoh.open(config), [], []
     for end in spec["hears"]:
         topic = end["topic"]
-        kept.append(session.declare_subscriber(key(end), lambda _, topic=topic: print(topic, flush=True)))
+        kept.append(session.declare_subscriber(key(end), lambda sample, topic=topic: hear(topic, sample)))
         kept.append(session.liveliness().declare_token(token(session, "MS", end)))
     for end in spec["says"]:
         publishers.append((session.declare_publisher(key(end)), bytes.fromhex(end["payload"])))

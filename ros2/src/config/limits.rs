@@ -53,10 +53,29 @@ struct PoseSpec {
 struct JointSpec {
     position: [f32; 2],
     velocity: f32,
-    #[serde(default)]
-    effort: f32,
+    effort: Option<f32>,
     acceleration: Option<f32>,
     stiffness: Option<f32>,
+}
+
+impl JointSpec {
+    /// Is it held to all that is said?
+    fn is_held(&self, velocity: bool) -> Result<(), String> {
+        let of_places = [
+            ("acceleration", self.acceleration.is_some()),
+            ("effort", self.effort.is_some()),
+            ("stiffness", self.stiffness.is_some()),
+        ];
+        match of_places.iter().find(|(_, is_set)| velocity && *is_set) {
+            Some((key, _)) => Err(format!(
+                "`{key}` holds nothing where velocities move it: leave it out, its controller has to see to it"
+            )),
+            None if self.stiffness.is_some() && !self.effort.is_some_and(|effort| effort > 0.0) => {
+                Err("`stiffness` needs an `effort` above 0: it goes no further than that pulls".into())
+            }
+            None => Ok(()),
+        }
+    }
 }
 
 impl MotionLimits {
@@ -100,8 +119,9 @@ impl MotionLimits {
             if !(least.is_finite() && largest.is_finite() && least <= largest) {
                 return Err(format!("joint {name:?}: `position` is the least and the largest, both finite"));
             }
+            spec.is_held(velocity).map_err(|why| format!("joint {name:?}: {why}"))?;
             // What is told of velocities alone has no place: see `Format::moving`.
-            let joint = JointLimits::new().velocity(spec.velocity).effort(spec.effort);
+            let joint = JointLimits::new().velocity(spec.velocity).effort(spec.effort.unwrap_or(0.0));
             let joint = if velocity { joint.position(-1.0, 1.0) } else { joint.position(least, largest) };
             let joint = spec.acceleration.map_or(joint, |largest| joint.acceleration(largest));
             limits.push(spec.stiffness.map_or(joint, |stiffness| joint.stiffness(stiffness)));

@@ -20,8 +20,8 @@ pub(super) struct RouteSpec {
     kind: String,
     name: Option<String>,
     direction: Direction,
-    #[serde(default)]
-    moves: bool,
+    /// Of what mostly moves robots it has to be said.
+    moves: Option<bool>,
     keep: Option<Keep>,
     priority: Option<u8>,
     #[serde(default, deserialize_with = "duration")]
@@ -194,6 +194,10 @@ const LIVE: [&str; 4] = [
     "sensor_msgs/msg/JointState",
 ];
 
+/// Packages of what mostly moves robots.
+const COMMANDS: [&str; 4] = ["ackermann_msgs", "control_msgs", "geometry_msgs", "trajectory_msgs"];
+const JOY: &str = "sensor_msgs/msg/Joy";
+
 impl RouteSpec {
     pub(super) fn name(&self) -> &str {
         self.name.as_deref().unwrap_or_else(|| self.topic.trim_start_matches('/'))
@@ -214,11 +218,16 @@ impl RouteSpec {
         let (topic, ros_type) = (self.topic.clone(), self.kind.clone());
         let kind = Type::of(&ros_type);
         let to_robot = self.direction == Direction::ToRobot;
+        let moves = self.moves == Some(true);
         // What commonly moves robots is never opaque to one. A state of joints is more often a measurement.
-        if to_robot && !self.moves && kind.is_some_and(|kind| kind != Type::JointState) {
+        if to_robot && !moves && kind.is_some_and(|kind| kind != Type::JointState) {
             return Err(
                 "this type moves robots: say `moves = true`, and give it limits by [limits.\"NAME\"]".into(),
             );
+        }
+        let package = ros_type.split('/').next().unwrap_or_default();
+        if to_robot && self.moves.is_none() && (COMMANDS.contains(&package) || ros_type == JOY) {
+            return Err("what is of this type mostly moves robots, and no limits of it are known: with `moves = false` it passes as it is, also while the robot is stopped".into());
         }
         let keep = self.keep.unwrap_or(Keep::Newest);
         let largest = self.largest.map_or(LARGE, |bytes| usize::try_from(bytes.get()).unwrap_or(usize::MAX));
@@ -226,17 +235,17 @@ impl RouteSpec {
             return Err("`largest` is 16 MB at most".into());
         }
         let said = self.qos.reliability.map(|said| said == Reliability::Reliable);
-        let reliable = said.or((keep == Keep::Reliable || self.moves).then_some(true));
+        let reliable = said.or((keep == Keep::Reliable || moves).then_some(true));
         let depth = self.qos.depth.unwrap_or(if keep == Keep::Newest { 1 } else { 1_000 });
         if depth == 0 {
             return Err("`qos.depth` is 1 at least".into());
         }
         let transient_local = self.qos.durability == Durability::TransientLocal;
-        let qos = Qos { reliable, transient_local, depth, moves: self.moves };
+        let qos = Qos { reliable, transient_local, depth, moves };
         let direction = self.direction;
         let alone = self.alone.unwrap_or(largest > LARGE);
-        let is_live = self.live.unwrap_or(!alone && !self.moves && LIVE.contains(&&*ros_type));
-        if is_live && (alone || self.moves) {
+        let is_live = self.live.unwrap_or(!alone && !moves && LIVE.contains(&&*ros_type));
+        if is_live && (alone || moves) {
             return Err("`live` is for what is measured: what moves goes ahead by itself, and what is alone behind others".into());
         }
         let priority = self.priority.or(alone.then_some(BEHIND));
@@ -282,7 +291,7 @@ impl RouteSpec {
     }
 
     fn moving(self, kind: Option<Type>, limits: Option<Value>) -> Result<Option<Moving>, Wrong> {
-        if !self.moves {
+        if self.moves != Some(true) {
             let extra = [
                 ("on_stop", self.on_stop.is_some()),
                 ("joints", self.joints.is_some()),
@@ -334,17 +343,21 @@ impl RouteSpec {
                 "`frame` is missing: the `frame_id` in which messages are, such as \"base_link\"".into()
             );
         }
-        let needs_measured = kind.has_joints() || kind == Type::PoseStamped;
-        if needs_measured && self.measured.is_none() {
-            let what = if kind.has_joints() {
-                "sensor_msgs/msg/JointState"
-            } else {
-                "geometry_msgs/msg/PoseStamped"
-            };
-            return Err(format!(
-                "`measured` is missing: the robot's topic of {what}; motion begins where it is"
-            )
-            .into());
+        if !kind.has_frame() && self.frame.is_some() {
+            return Err("`frame` is for types with a header: leave it out".into());
+        }
+        match (kind.measured_by(), &self.measured) {
+            (Some(what), None) => {
+                return Err(format!(
+                    "`measured` is missing: the robot's topic of {what}; motion begins where it is"
+                )
+                .into());
+            }
+            (None, Some(_)) => return Err("`measured` is for types with places: leave it out".into()),
+            _ => {}
+        }
+        if kind != Type::JointTrajectory && self.time_from_start.is_some() {
+            return Err("`time_from_start` is for a JointTrajectory: leave it out".into());
         }
         let subscribers = self.subscribers.unwrap_or(1);
         if subscribers == 0 {
@@ -377,6 +390,16 @@ impl Route {
     /// The same topic the other way: what one publishes, the other one takes for a peer's message.
     pub(super) fn comes_back_by(&self, other: &Self) -> bool {
         self.topic == other.topic && self.direction != other.direction
+    }
+
+    /// Of two routes to the robot, one is the only one that moves it by its topic, and where it measures itself the robot alone says.
+    pub(super) fn is_disturbed_by(&self, other: &Self) -> bool {
+        other.direction == Direction::ToRobot && self.moves_by(&other.topic)
+    }
+
+    /// Whether the robot measures itself by the topic that moves it.
+    pub(super) fn measures_itself(&self) -> bool {
+        self.moving.as_ref().is_some_and(|moving| moving.measured.as_ref() == Some(&self.topic))
     }
 
     /// Whether the robot moves by this topic: what it is told, or where it measures itself.

@@ -182,7 +182,68 @@ fn no_topic_passes_both_ways_and_one_route_alone_moves_the_robot_by_it() {
     let again =
         ARM.replace("moves = true", "moves = true\nname = \"again\"").replace("limits.servo", "limits.again");
     let why = wrong(&format!("{END}{ARM}{again}"));
-    assert!(why.contains("another one moves"), "{why}");
+    assert!(why.contains("by another route"), "{why}");
+}
+
+#[test]
+fn nothing_else_passes_to_a_topic_that_moves_the_robot_or_tells_where_it_is() {
+    let route = |topic: &str, direction: &str| {
+        format!(
+            "[[route]]\ntopic = \"{topic}\"\ntype = \"sensor_msgs/msg/JointState\"\ndirection = \"{direction}\"\nname = \"x\"\n"
+        )
+    };
+    let arm = ARM.replace("trajectory_msgs/msg/JointTrajectory", "sensor_msgs/msg/JointState");
+    for topic in ["/servo", "/joint_states"] {
+        let other = route(topic, "to_robot");
+        for text in [format!("{END}{arm}{other}"), format!("{END}{other}{arm}")] {
+            let why = wrong(&text);
+            assert!(why.contains("by another route"), "{why}");
+        }
+    }
+    let why = wrong(&format!("{END}{}", arm.replace("/joint_states", "/servo")));
+    assert!(why.contains("by another route"), "{why}");
+    assert!(parse(&format!("{END}{arm}{}", route("/joint_states", "to_operator"))).is_ok());
+    assert!(parse(&format!("{END}{arm}{}", route("/other", "to_robot"))).is_ok());
+}
+
+#[test]
+fn what_holds_nothing_where_it_is_written_is_refused() {
+    let jog = ARM.replace("trajectory_msgs/msg/JointTrajectory", "control_msgs/msg/JointJog");
+    for key in ["acceleration", "effort", "stiffness"] {
+        let limits = format!("velocity = 0.5, {key} = 1.0 }}\nb");
+        let why = wrong(&format!("{END}{}", jog.replace("velocity = 0.5 }\nb", &limits)));
+        assert!(why.contains(&format!("joint \"a\": `{key}`")) && why.contains(".toml:14:"), "{why}");
+    }
+    let arm = |from: &str, to: &str| parse(&format!("{END}{}", ARM.replace(from, to)));
+    let stiff =
+        |effort: &str| arm("velocity = 0.5 }\nb", &format!("velocity = 0.5, stiffness = 9.0{effort} }}\nb"));
+    assert!(stiff("").unwrap_err().contains("`effort`") && stiff(", effort = 0.0").is_err());
+    assert!(stiff(", effort = 1.0").is_ok());
+    let base = |kind: &str, more: &str| {
+        let route = format!(
+            "[[route]]\ntopic = \"/a\"\ntype = \"{kind}\"\ndirection = \"to_robot\"\nmoves = true\n{more}"
+        );
+        wrong(&format!("{END}{route}"))
+    };
+    assert!(base("geometry_msgs/msg/Twist", "frame = \"base\"").contains("`frame`"));
+    assert!(base("geometry_msgs/msg/Twist", "measured = \"/b\"").contains("`measured`"));
+    assert!(base("geometry_msgs/msg/Twist", "time_from_start = \"1s\"").contains("`time_from_start`"));
+    let array = "command = \"position\"\njoints = [\"a\"]\nframe = \"base\"";
+    assert!(base("std_msgs/msg/Float64MultiArray", array).contains("`frame`"));
+}
+
+#[test]
+fn what_mostly_moves_robots_passes_unheld_only_where_the_file_says_so() {
+    let route = |kind: &str, more: &str| {
+        let route = format!("[[route]]\ntopic = \"/a\"\ntype = \"{kind}\"\ndirection = \"to_robot\"\n{more}");
+        parse(&format!("{END}{route}")).map(|_| ())
+    };
+    for kind in ["geometry_msgs/msg/Pose", "sensor_msgs/msg/Joy", "ackermann_msgs/msg/AckermannDrive"] {
+        let why = route(kind, "").expect_err(kind);
+        assert!(why.contains("`moves = false`"), "{why}");
+        assert_eq!(route(kind, "moves = false\n"), Ok(()));
+    }
+    assert_eq!(route("std_msgs/msg/String", ""), Ok(()));
 }
 
 #[test]

@@ -81,6 +81,16 @@ fn joints_are_known_by_name_in_any_order_and_others_are_refused() {
     assert!(unknown.to_string().contains("wrist") && unknown.to_string().contains("shoulder, elbow"));
     assert_eq!(refusal(&["shoulder"]).name(), "missing_joint");
     assert_eq!(refusal(&["shoulder", "shoulder"]).name(), "repeated_joint");
+    let mut writer = Writer::new();
+    writer.i32(0);
+    writer.u32(0);
+    writer.text("");
+    writer.texts(&own.joints);
+    // A third one belongs to nobody.
+    writer.f64s(&[1.0_f32, 2.0, 3.0]);
+    writer.f64s(&[0.0_f32; 0]);
+    writer.f64s(&[0.0_f32; 0]);
+    assert_eq!(own.read(&writer.message()).unwrap_err().name(), "wrong_count");
     // What is measured may be more than what is moved.
     let measured = own.read_measured(&message(&["gripper", "elbow", "shoulder"]));
     assert_eq!(measured, Ok(joints([3.0, 2.0]).into()));
@@ -102,6 +112,9 @@ fn what_no_limit_holds_is_refused() {
     let pose = format(Type::PoseStamped, false);
     let nowhere = State::at([0.0; 3]).with_orientation_wxyz([0.0; 4]);
     assert_eq!(pose.read(&pose.write(&nowhere.into(), Duration::ZERO)), Err(Refusal::Orientation));
+    let placed = Format { frame: "base".to_owned(), ..format(Type::JointTrajectory, false) };
+    let message = format(Type::JointTrajectory, false).write(&joints([1.0, 2.0]).into(), Duration::ZERO);
+    assert_eq!(placed.read(&message).unwrap_err().name(), "wrong_frame");
     let array = format(Type::Float64MultiArray, false);
     let three = array.write(&Joints::new(&[0.0; 3]).unwrap().into(), Duration::ZERO);
     assert_eq!(array.read(&three).unwrap_err().name(), "wrong_count");

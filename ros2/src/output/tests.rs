@@ -52,6 +52,15 @@ impl Robot {
         self.output.moving.format.read(&self.taken.recv_timeout(PATIENCE).unwrap()).unwrap()
     }
 
+    fn subscribe(&self, count: usize) {
+        self.subscribers.store(count, Ordering::Release);
+    }
+
+    /// Takes what is told until nothing is, and says how much.
+    fn told_until_silence(&self) -> usize {
+        std::iter::from_fn(|| self.taken.recv_timeout(STOP_PERIOD * 20).ok()).count()
+    }
+
     /// What the elbow is told: where to be, how fast, how hard.
     fn elbow(&self) -> [Vec<f32>; 3] {
         let joints = Joints::try_from(self.told()).unwrap();
@@ -79,7 +88,7 @@ fn arm(kind: Type, velocity: bool) -> Moving {
     let format = Format { kind, joints: vec!["elbow".to_owned()], velocity, ..base.format };
     let limits = MotionLimits::Joints { limits: Vec::new(), ranges: vec![RANGE] };
     let on_stop = if velocity { OnStop::Zero } else { OnStop::Hold };
-    Moving { format, limits, on_stop, ..base }
+    Moving { format, limits, on_stop, measured: Some("/measured".to_owned()), ..base }
 }
 
 fn at(position: f32) -> Motion {
@@ -152,4 +161,96 @@ fn a_stop_that_its_topic_does_not_take_goes_on_until_it_is_told_and_is_said_once
         assert_eq!(robot.told(), Twist::default().into());
     }
     assert_eq!(robot.untold.try_iter().collect::<Vec<_>>(), ["its window is full"]);
+}
+
+#[test]
+fn a_stop_that_nobody_heard_is_told_to_whoever_subscribes_again() {
+    let robot = Robot::start(base(2), 0);
+    robot.output.apply(&Twist { linear: [0.5, 0.0, 0.0], ..Twist::default() }, PATIENCE).unwrap();
+    assert_ne!(robot.told(), Twist::default().into());
+    // A recorder hears it still.
+    robot.subscribe(1);
+    RobotDevice::<Twist>::stop(&robot.output, StopCause::Device);
+    assert_eq!(robot.told_until_silence(), STOPS as usize);
+    let untold = robot.untold.try_iter().collect::<Vec<_>>();
+    assert!(untold.len() == 1 && untold[0].contains("1 of the route's"), "{untold:?}");
+    robot.subscribe(2);
+    for _ in 0..STOPS {
+        assert_eq!(robot.told(), Twist::default().into());
+    }
+    assert_eq!((robot.told_until_silence(), robot.untold.try_iter().count()), (0, 0));
+}
+
+#[test]
+fn who_subscribes_again_holds_the_robot_where_it_is_then_and_only_when_that_is_known() {
+    let robot = Robot::start(arm(Type::JointState, false), 0);
+    let moves = Joints::new(&[0.3]).unwrap();
+    while robot.output.apply(&moves, PATIENCE).is_err() {
+        robot.output.measured(at(0.0));
+    }
+    robot.subscribe(0);
+    RobotDevice::<Joints>::stop(&robot.output, StopCause::Device);
+    assert!(robot.told_until_silence() >= STOPS as usize);
+    robot.output.shared.lock().measured = None;
+    robot.subscribe(1);
+    assert_eq!(robot.told_until_silence(), 0);
+    robot.output.shared.lock().measured = Some((clock::now() + PATIENCE, at(0.2)));
+    for _ in 0..STOPS {
+        assert_eq!(robot.elbow()[0], [0.2]);
+    }
+}
+
+#[test]
+fn a_stop_holds_one_place_whatever_is_measured_meanwhile() {
+    let robot = Robot::start(arm(Type::JointState, false), 0);
+    let measured = |place| {
+        robot.output.shared.lock().measured = Some((clock::now() + PATIENCE, at(place)));
+    };
+    measured(0.0);
+    robot.output.apply(&Joints::new(&[0.3]).unwrap(), PATIENCE).unwrap();
+    assert_eq!(robot.elbow()[0], [0.3]);
+    RobotDevice::<Joints>::stop(&robot.output, StopCause::Device);
+    for told in 0..STOPS {
+        assert_eq!(robot.elbow()[0], [0.0], "stop {told}");
+        measured(0.1);
+        if told > 4 {
+            robot.output.shared.lock().measured = None;
+        }
+    }
+}
+
+#[test]
+fn an_arm_that_nothing_measures_moves_no_more_even_where_its_stop_is_silence() {
+    let robot = Robot::start(Moving { on_stop: OnStop::Silence, ..arm(Type::JointState, false) }, 0);
+    let apply = || robot.output.apply(&Joints::new(&[0.3]).unwrap(), PATIENCE);
+    while apply().is_err() {
+        robot.output.measured(at(0.0));
+    }
+    robot.output.shared.lock().measured = None;
+    assert!(apply().unwrap_err().to_string().contains("`measured`"));
+}
+
+struct Broken;
+
+impl Publish for Broken {
+    fn publish(&self, _: &[u8]) -> Result<(), String> {
+        panic!("its library is broken")
+    }
+
+    fn subscribers(&self) -> Arc<AtomicUsize> {
+        Arc::new(1.into())
+    }
+}
+
+#[test]
+fn nothing_moves_any_more_when_the_thread_that_writes_is_gone() {
+    let output = Output::start(base(1), Box::new(Broken), Box::new(|_| ())).unwrap();
+    let apply = || output.apply(&Twist::default(), PATIENCE);
+    apply().unwrap();
+    let end = clock::now() + PATIENCE;
+    while apply().is_ok() && clock::now() < end {
+        std::thread::yield_now();
+    }
+    let why = RobotDevice::<Twist>::enable(&output).unwrap_err().to_string();
+    assert!(why.contains("nothing writes"), "{why}");
 }
