@@ -145,13 +145,13 @@ export interface Aside {
  * Sends a stop by a WebSocket for that alone, where this page is from: a way that died without a word is noticed after seconds only, and one that is not there
  * yet takes as long. Of what the gateway tells there, that the robot has stopped is all that is news here.
  */
-export function aside(token: string, stopped: (message: Uint8Array) => void): Aside {
+export function aside(token: () => string, stopped: (message: Uint8Array) => void): Aside {
   /** The newest that nobody has acknowledged. */
   let stop: Uint8Array | null = null;
   let other: WebSocket | null = null;
   let [hasFailed, isAsking] = [false, false];
   const open = (): void => {
-    const socket = (other = webSocket("/stop", token));
+    const socket = (other = webSocket("/stop", token()));
     const late = setTimeout(() => socket.close(), PATIENCE);
     hasFailed = true;
     socket.onopen = () => {

@@ -82,7 +82,7 @@ class Console {
     (what) => this.panels.say(what),
   );
 
-  private readonly stopAside = aside(token(), (message) => this.receive(message));
+  private readonly stopAside = aside(token, (message) => this.receive(message));
 
   start(): void {
     this.connect();
