@@ -139,11 +139,11 @@ class Console {
           this.rumble.feel(sample.at, Math.hypot(...sample.force));
         });
       case wire.FromGateway.joints:
-        return this.panels.joints(wire.joints(bytes), this.clock.here(wire.madeAt(bytes)));
+        return this.panels.joints(wire.joints(bytes), this.clock.here(wire.madeAt(bytes), now));
       case wire.FromGateway.picture:
-        return this.screen.receive(bytes, this.clock.here(wire.madeAt(bytes)));
+        return this.screen.receive(bytes, this.clock.here(wire.madeAt(bytes), now));
       case wire.FromGateway.sound:
-        return this.sound.receive(bytes, this.clock.here(wire.madeAt(bytes)));
+        return this.sound.receive(bytes, this.clock.here(wire.madeAt(bytes), now));
       case wire.FromGateway.pong: {
         const view = new DataView(bytes.buffer);
         const pinged = view.getFloat64(1);
