@@ -99,7 +99,9 @@ class Console {
   private draw(now: number): void {
     if (now - this.drawnAt < PANELS) return;
     this.drawnAt = now;
-    this.panels.draw(now, this.headset.isWatched);
+    // Also of a page that looks on, or whose gateway is gone.
+    this.panels.stale(this.screen.isStale(STALE));
+    this.panels.draw(now, this.headset.isWatched, this.screen.age(now));
   }
 
   private connect(): void {
@@ -224,7 +226,6 @@ class Console {
   /** What is held, unless nobody sees what that does, or it would not count. */
   private say(): void {
     if (!this.inControl) return;
-    this.panels.stale(this.screen.isStale(STALE));
     if (this.isStale || this.isFar || (this.away && !this.headset.isWatched)) this.hold.release();
     // Whoever wears a headset sees what its hands do; keys and gamepad may be somebody else's.
     else if (this.away) this.hold.releaseHere();

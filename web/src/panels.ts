@@ -24,7 +24,6 @@ export class Panels {
   private readonly pose = new Pose(element("pose"));
   private readonly posture = new Posture((what) => this.say(what));
   private newest: { sample: Sample; at: number } | null = null;
-  private shownAge: number | null = null;
   private gatewayTrip = 0;
   private gatewayCounts = { pictures_dropped: 0, sound_dropped: 0, lapses: 0 };
   private seat = "";
@@ -52,7 +51,6 @@ export class Panels {
   }
 
   pictureAge(age: number): void {
-    this.shownAge = age;
     element("age-figure").hidden = false;
     this.age.add(performance.now(), age);
   }
@@ -189,12 +187,12 @@ export class Panels {
     return !(this.stands in STANDS) && now - Math.max(this.newest?.at ?? -Infinity, this.standsSince) > limit;
   }
 
-  /** `isLent`: a headset shows the hand, too, which is drawn then whatever else may be asked for. */
-  draw(now: number, isLent: boolean): void {
+  /** `isLent`: a headset shows the hand, too, which is drawn then whatever else may be asked for. `age`: of the picture that is shown, ms; `NaN`: none is. */
+  draw(now: number, isLent: boolean, age: number): void {
     const fresh = this.newest && now - this.newest.at < 500 ? this.newest.sample : null;
     this.write("force", fresh ? `${Math.hypot(...fresh.force).toFixed(2)} N` : "–");
     this.write("position", fresh ? fresh.position.map((value) => (value * 1000).toFixed(1)).join(", ") + " mm" : "–");
-    this.write("age", this.shownAge === null ? "–" : `${ms(this.shownAge)}, gateway ${ms(this.gatewayTrip)}`);
+    this.write("age", Number.isNaN(age) ? "–" : `${ms(age)}, gateway ${ms(this.gatewayTrip)}`);
     for (const plot of [this.force, this.trip]) plot.draw(now);
     if (!element("age-figure").hidden) this.age.draw(now);
     if (!this.posture.draw(now, !isLent)) this.pose.draw();
