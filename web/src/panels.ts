@@ -8,6 +8,8 @@ import type { Sample } from "./wire";
 import { standing, words } from "./words";
 
 const EVENTS = 12;
+/** The gateway tells ten times a second how the robot stands: after so long, ms, that is not known any more. */
+const UNTOLD = 1000;
 const ms = (value: number): string => `${value.toFixed(value < 10 ? 1 : 0)} ms`;
 
 /** What the robot's state asks of its person. */
@@ -31,6 +33,7 @@ export class Panels {
   private isFar = "";
   private said = new Map<string, string>();
   private stands = "NO LINK";
+  private toldAt = -Infinity;
   private standsSince = 0;
 
   /** Writes only what has changed: a screen reader hears nothing twice. */
@@ -157,6 +160,7 @@ export class Panels {
         return this.status(event, now);
       case "robot":
         // Sooner than the next report.
+        this.toldAt = now;
         this.standing(standing(event.state));
     }
     const text = words(event);
@@ -165,6 +169,7 @@ export class Panels {
 
   private status(event: any, now: number): void {
     const { status, recent } = event;
+    this.toldAt = now;
     this.standing(event.standing);
     if (recent.round_trip_mean_ms !== null) {
       this.trip.add(now, recent.round_trip_mean_ms);
@@ -189,6 +194,7 @@ export class Panels {
 
   /** `isLent`: a headset shows the hand, too, which is drawn then whatever else may be asked for. `age`: of the picture that is shown, ms; `NaN`: none is. */
   draw(now: number, isLent: boolean, age: number): void {
+    if (this.stands !== "NO LINK" && now - this.toldAt > UNTOLD) this.standing("NOT KNOWN");
     const fresh = this.newest && now - this.newest.at < 500 ? this.newest.sample : null;
     this.write("force", fresh ? `${Math.hypot(...fresh.force).toFixed(2)} N` : "–");
     this.write("position", fresh ? fresh.position.map((value) => (value * 1000).toFixed(1)).join(", ") + " mm" : "–");

@@ -156,6 +156,29 @@ inEachBrowser((browser) => {
       await shows(page, "#standing", /^(PAUSED|STOPPED)/);
     }));
 
+  test("how the robot stands is not known where the session says nothing for a second", async () => {
+    const session = await Session.start();
+    try {
+      const page = await open(browser(), session, () => {
+        const { get, set } = Object.getOwnPropertyDescriptor(WebSocket.prototype, "onmessage");
+        const isTold = ({ data }) => globalThis.hangs && /"event":"(status|robot)"/.test(new TextDecoder().decode(data));
+        Object.defineProperty(WebSocket.prototype, "onmessage", {
+          get,
+          set(take) {
+            set.call(this, take && ((message) => isTold(message) || take(message)));
+          },
+        });
+      });
+      await resume(page);
+      await page.evaluate(() => (globalThis.hangs = true));
+      await shows(page, "#standing", /^NOT KNOWN$/);
+      await page.evaluate(() => (globalThis.hangs = false));
+      await shows(page, "#standing", /^MOVING$/);
+    } finally {
+      await session.end();
+    }
+  });
+
   test("a robot that is killed is told, and a stop is not said to be acknowledged", () =>
     moving(browser(), async (page, session) => {
       await session.robot.end("SIGKILL");
@@ -175,7 +198,7 @@ inEachBrowser((browser) => {
         };
       });
       await shows(page, "#seat", /^in control/);
-      await resume(page).catch(() => {});
+      await resume(page);
       const at = await position(page);
       await page.keyboard.down("KeyW");
       await wait(1000);
