@@ -43,6 +43,8 @@ class Console {
   private away = !document.hasFocus();
   private stopPressedAt: number | null = null;
   private stopSaidAt = -Infinity;
+  /** The gateway has this page's stop: what the robot acknowledges from now on is no other one. */
+  private isStopTaken = false;
   private beatAt = -Infinity;
   private drawnAt = 0;
   /** What is held counts for so long, ms: of the gateway, and what the robot takes. */
@@ -117,6 +119,8 @@ class Console {
         const was = this.carrier !== null;
         this.carrier = null;
         this.inControl = false;
+        // Whether it passed that on nobody knows.
+        this.isStopTaken = false;
         this.clock.forget();
         this.release();
         this.panels.lost(was ? "the gateway is gone" : "the gateway does not answer, or this page's address is another start's");
@@ -146,6 +150,10 @@ class Console {
         return this.screen.receive(bytes, this.clock.here(wire.madeAt(bytes), now));
       case wire.FromGateway.sound:
         return this.sound.receive(bytes, this.clock.here(wire.madeAt(bytes), now));
+      case wire.FromGateway.stopTaken:
+        // Not of a press before.
+        this.isStopTaken ||= this.stopPressedAt !== null && new DataView(bytes.buffer).getFloat64(1) >= this.stopPressedAt;
+        return;
       case wire.FromGateway.pong: {
         const view = new DataView(bytes.buffer);
         const pinged = view.getFloat64(1);
@@ -182,8 +190,9 @@ class Console {
       case "emergency_stopped":
         // One more stop changes nothing of how the robot stands.
         this.headset.interrupt();
+        if (this.stopPressedAt !== null && !this.isStopTaken) break;
         this.panels.acknowledged(this.stopPressedAt === null ? event.after_ms : now - this.stopPressedAt);
-        this.stopPressedAt = null;
+        [this.stopPressedAt, this.isStopTaken] = [null, false];
         this.stopAside.over();
         break;
     }
@@ -262,7 +271,7 @@ class Console {
   /** Until it is acknowledged: also to a gateway that is back only then. */
   private sayStop(): void {
     this.stopSaidAt = performance.now();
-    const stop = wire.button(wire.Button.stop, this.clock.there(this.stopSaidAt));
+    const stop = wire.button(wire.Button.stop, this.stopSaidAt);
     const sent = this.send(stop);
     const isSlow = this.stopPressedAt !== null && this.stopSaidAt - this.stopPressedAt >= STOP_ASIDE;
     if (!sent || isSlow) this.stopAside.send(stop);

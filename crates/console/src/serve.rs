@@ -296,13 +296,15 @@ impl Shared {
     }
 
     pub(crate) fn take(&self, page: PageId, mailbox: &Mailbox, said: FromPage) {
-        if said != FromPage::Stop {
+        if !matches!(said, FromPage::Stop(_)) {
             self.lock().hear(Clock::since_boot(), page);
         }
         match said {
-            FromPage::Stop => {
+            FromPage::Stop(bytes) => {
                 // First of all.
                 self.buttons.press(Pressed::Alarm(Alarm::Pressed));
+                // Before anybody can tell that the robot acknowledged it.
+                mailbox.event(frame::stop_taken(&bytes));
                 let (now, mut state) = (Clock::since_boot(), self.lock());
                 state.hear(now, page);
                 state.seat.let_go();
@@ -487,7 +489,7 @@ mod tests {
             let page = shared.enter(came + SILENCE + ms, &another, aside);
             let is_closed = |mailbox: &Mailbox| mailbox.wait(std::time::Duration::ZERO) == Err(Closed);
             assert!(is_closed(&there[0]) && !there[1..].iter().any(is_closed));
-            shared.take(page.expect("there is room"), &another, FromPage::Stop);
+            shared.take(page.expect("there is room"), &another, FromPage::Stop([0; 8]));
             assert_eq!(pressed.try_recv(), Ok(Pressed::Alarm(Alarm::Pressed)));
         }
         Ok(())

@@ -265,6 +265,7 @@ fn a_stop_and_what_is_told_of_it_do_not_wait_for_pictures_that_nobody_takes() {
             [page.connection.accept_uni().await.unwrap(), page.connection.accept_uni().await.unwrap()];
         page.say(STOP).await;
         assert_eq!(gateway.pressed().await, Pressed::Alarm(Alarm::Pressed));
+        while message(&mut page.hear).await.unwrap() != [&[7], &STOP[2..]].concat() {}
         gateway.console.tell(r#"{"event":"emergency_stopped","after_ms":1.0}"#);
         page.event("emergency_stopped").await.unwrap();
         // They are taken back when they are worth nothing any more, and leave their room to the next.
