@@ -59,7 +59,10 @@ class Console {
     (what) => this.panels.say(what),
   );
 
-  private readonly sound = new Sound((what) => this.panels.say(what));
+  private readonly sound = new Sound(
+    (what) => this.panels.say(what),
+    (plays) => this.send(wire.play(plays)),
+  );
   private readonly headset = new Headset(
     {
       lead: (isHeld, rate) => this.lead(isHeld, rate),
@@ -112,6 +115,7 @@ class Console {
         this.carrier = carrier;
         if (what) this.panels.say(what);
         this.send(wire.ping(performance.now()));
+        if (this.sound.isOn) this.send(wire.play(true));
         if (this.stopPressedAt !== null) this.sayStop();
       },
       message: (bytes) => this.receive(bytes),

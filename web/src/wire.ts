@@ -41,6 +41,11 @@ export function choose(offer: number, place: number): Uint8Array {
   return new Uint8Array([6, offer, place]);
 }
 
+/** The sound that comes is played, or not. */
+export function play(plays: boolean): Uint8Array {
+  return new Uint8Array([8, Number(plays)]);
+}
+
 export function taken(channel: number): Uint8Array {
   return new Uint8Array([3, channel]);
 }

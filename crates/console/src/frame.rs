@@ -10,6 +10,7 @@
 //! | 6 choose | number of the offer (u8), and of what is chosen of it (u8) |
 //! | 7 way | pictures that are under way there and back meanwhile (u8): so many more may come before one is taken |
 //! | 5 ping | 8 bytes, which come back |
+//! | 8 play | u8: 1 the page plays sound, 0 it does not: it comes only to those that do |
 //!
 //! | first byte, to the page | then |
 //! | --- | --- |
@@ -61,6 +62,8 @@ pub enum FromPage {
     Choose(u8, u8),
     /// So many pictures are under way meanwhile.
     Way(u8),
+    /// It plays sound, or does not.
+    Play(bool),
     /// To be sent back.
     Ping([u8; 8]),
 }
@@ -103,6 +106,7 @@ impl FromPage {
             (4, [channel, ask @ ..]) if ask.len() <= LONGEST => Self::Ask(*channel, ask.to_vec()),
             (6, [offer, place]) => Self::Choose(*offer, *place),
             (7, [pictures]) => Self::Way(*pictures),
+            (8, [plays @ 0..=1]) => Self::Play(*plays == 1),
             (5, bytes) => Self::Ping(bytes.try_into().ok()?),
             _ => return None,
         })
@@ -260,7 +264,8 @@ mod tests {
         assert_eq!(FromPage::parse(&[6, 1, 2]), Some(FromPage::Choose(1, 2)));
         assert_eq!(FromPage::parse(&[7, 2]), Some(FromPage::Way(2)));
         assert_eq!(FromPage::parse(&[5; 9]), Some(FromPage::Ping([5; 8])));
-        for none in [&[][..], &[2], &[2, 4], &[2, 0, 0], &[6, 1], &[9], &[5; 10]] {
+        assert_eq!(FromPage::parse(&[8, 1]), Some(FromPage::Play(true)));
+        for none in [&[][..], &[2], &[2, 4], &[2, 0, 0], &[6, 1], &[9], &[5; 10], &[8, 2]] {
             assert_eq!(FromPage::parse(none), None);
         }
     }

@@ -151,6 +151,19 @@ impl Page {
         self.connection.send_datagram(message).unwrap();
     }
 
+    /// The gateway knows that it plays sound.
+    async fn plays(&mut self) {
+        self.say(&[8, 1]).await;
+        self.counts().await;
+    }
+
+    /// What the gateway counts by now.
+    async fn counts(&mut self) -> Value {
+        self.say(&[5, 0, 0, 0, 0, 0, 0, 0, 1]).await;
+        while message(&mut self.hear).await.unwrap()[..9] != [5, 0, 0, 0, 0, 0, 0, 0, 1] {}
+        self.event("gateway").await.unwrap()
+    }
+
     /// The next event of a kind; `None`: the gateway has closed.
     async fn event(&mut self, kind: &str) -> Option<Value> {
         loop {
@@ -346,9 +359,12 @@ fn what_is_held_counts_by_the_newest_that_came_and_states_and_sound_get_there() 
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
         assert!(!is_enabling());
+        // Sound comes to a page that plays it.
+        gateway.console.hear(None, &[6; 480]);
+        page.plays().await;
         gateway.console.hear(None, &[7; 480]);
         let sound = page.connection.receive_datagram().await.unwrap();
-        assert_eq!((sound[0], sound.len()), (4, 12 + 960));
+        assert_eq!((sound[0], sound[13], sound.len()), (4, 7, 12 + 960));
         let mut feel = |force: f32| {
             let now = Clock::since_boot();
             device.feel(now, &State { force: [force, 0.0, 0.0], ..State::at(now) });
