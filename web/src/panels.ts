@@ -27,7 +27,7 @@ export class Panels {
   private readonly posture = new Posture((what) => this.say(what));
   private newest: { sample: Sample; at: number } | null = null;
   private gatewayTrip = 0;
-  private gatewayCounts = { pictures_dropped: 0, sound_dropped: 0, lapses: 0 };
+  private gatewayCounts = { pictures_dropped: 0, sound_dropped: 0, states_dropped: 0, lapses: 0 };
   private seat = "";
   /** Why nothing can be held, where the way to the gateway is too long. */
   private isFar = "";
@@ -179,8 +179,8 @@ export class Panels {
     this.write("trip", status.rtt.count > 0 ? `${trip} now, p99 ${ms(status.rtt.p99_ms)}` : "–");
     this.write("rate", `${recent.rate_hz.toFixed(0)}/s of ${status.allowed_hz.toFixed(0)}, ${(recent.throughput_bps / 1e6).toFixed(2)} Mbit/s`);
     this.write("delivered", `${status.delivered} of ${status.messages}, ${status.lost} lost, ${status.late} late`);
-    const { pictures_dropped: pictures, sound_dropped: sound, lapses } = this.gatewayCounts;
-    const causes = Object.entries({ ...status.dropped, "picture at gateway": pictures, "sound at gateway": sound, "lapsed lease": lapses });
+    const { pictures_dropped: pictures, sound_dropped: sound, states_dropped: states, lapses } = this.gatewayCounts;
+    const causes = Object.entries({ ...status.dropped, "picture at gateway": pictures, "sound at gateway": sound, "states at gateway": states, "lapsed lease": lapses });
     const dropped = causes.filter(([, count]) => Number(count) > 0).map(([cause, count]) => `${cause.replaceAll("_", " ")} ${count}`);
     this.write("dropped", dropped.join(", ") || "nothing");
     const paths = (event.choices?.paths ?? []).map((path: any) => `${path.path}: ${path.up ? "up" : "no answer"}`);

@@ -168,8 +168,10 @@ pub(crate) enum Kind {
     States,
     /// Of the channel at that place.
     Picture(u8),
-    /// Sound, joints: what is late is worth nothing.
-    Passing,
+    /// What is late is worth nothing.
+    Sound,
+    /// The same.
+    Joints,
 }
 
 #[cfg(feature = "webtransport")]
@@ -178,7 +180,8 @@ impl Kind {
         match message {
             [2, ..] => Self::States,
             [3, channel, ..] => Self::Picture(*channel),
-            [4 | 6, ..] => Self::Passing,
+            [4, ..] => Self::Sound,
+            [6, ..] => Self::Joints,
             _ => Self::Told,
         }
     }

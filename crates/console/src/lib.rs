@@ -12,7 +12,7 @@
 //! | who is served: requests for this host by its own page, with the token of this start | [`gate`] |
 //! | the bytes between page and gateway | [`frame`] |
 //! | what a page is, whatever carries its messages | `page` |
-//! | at most six pictures wait for a page, sound at most 80 ms, and both are counted when they do not get there | [`outbox`] |
+//! | at most six pictures wait for a page, sound at most 80 ms, states at most a second's, and all are counted when they do not get there | [`outbox`] |
 //!
 //! When the page in control is gone, hidden or hung, its device gives no more samples: the robot's watchdog stops the robot, and only a person
 //! resumes it.

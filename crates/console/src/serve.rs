@@ -345,6 +345,7 @@ impl Shared {
                     "event": "gateway",
                     "pictures_dropped": mailbox.dropped(),
                     "sound_dropped": mailbox.sound_dropped(),
+                    "states_dropped": mailbox.states_dropped(),
                     "lapses": lapses,
                 });
                 mailbox.event(frame::event(&counts.to_string()));

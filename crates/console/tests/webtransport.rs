@@ -380,6 +380,37 @@ fn what_is_held_counts_by_the_newest_that_came_and_states_and_sound_get_there() 
 }
 
 #[test]
+fn states_and_sound_that_a_page_does_not_take_are_counted() {
+    let gateway = Gateway::start();
+    let mut device = gateway.device();
+    within(2 * SOON, async {
+        let mut page = gateway.page(1_024).await;
+        page.plays().await;
+        // Nobody drives its connection meanwhile: it acknowledges nothing.
+        const HEARD: u64 = 60;
+        for _ in 0..HEARD {
+            gateway.console.hear(None, &[7; 480]);
+            let from = Clock::since_boot();
+            while Clock::since_boot() - from < MS * 5 {
+                std::thread::yield_now();
+            }
+        }
+        let mut came = 0;
+        let patience = Duration::from_millis(500);
+        while tokio::time::timeout(patience, page.connection.receive_datagram()).await.is_ok() {
+            came += 1;
+        }
+        assert_eq!(page.counts().await["sound_dropped"], HEARD - came);
+        assert!(came < HEARD, "all came");
+        // Nor takes states.
+        while page.counts().await["states_dropped"].as_u64().unwrap() == 0 {
+            let now = Clock::since_boot();
+            device.feel(now, &State::at(now));
+        }
+    });
+}
+
+#[test]
 fn a_page_that_vanishes_lets_go_within_the_lease_and_counts_as_gone_after_another() {
     let gateway = Gateway::start();
     let mut device = gateway.device();
