@@ -3,7 +3,7 @@
  * reached. What goes by what there: `crates/console/src/webtransport.rs`.
  */
 
-import { isHeld, isStopped, needsAnother } from "./wire";
+import { isHeld, isOfStop, needsAnother } from "./wire";
 
 export interface Carrier {
   /** False: it does not go there any more. */
@@ -143,15 +143,15 @@ export interface Aside {
 
 /**
  * Sends a stop by a WebSocket for that alone, where this page is from: a way that died without a word is noticed after seconds only, and one that is not there
- * yet takes as long. Of what the gateway tells there, that the robot has stopped is all that is news here.
+ * yet takes as long. Of what the gateway tells there, what became of stops is all that is news here.
  */
-export function aside(token: string, stopped: (message: Uint8Array) => void): Aside {
+export function aside(token: () => string, tell: (message: Uint8Array) => void): Aside {
   /** The newest that nobody has acknowledged. */
   let stop: Uint8Array | null = null;
   let other: WebSocket | null = null;
   let [hasFailed, isAsking] = [false, false];
   const open = (): void => {
-    const socket = (other = webSocket("/stop", token));
+    const socket = (other = webSocket("/stop", token()));
     const late = setTimeout(() => socket.close(), PATIENCE);
     hasFailed = true;
     socket.onopen = () => {
@@ -161,9 +161,7 @@ export function aside(token: string, stopped: (message: Uint8Array) => void): As
     socket.onclose = () => clearTimeout(late);
     socket.onmessage = ({ data }) => {
       const bytes = new Uint8Array(data as ArrayBuffer);
-      if (!isStopped(bytes)) return;
-      stopped(bytes);
-      socket.close();
+      if (isOfStop(bytes)) tell(bytes);
     };
   };
   return {

@@ -43,6 +43,8 @@ class Console {
   private away = !document.hasFocus();
   private stopPressedAt: number | null = null;
   private stopSaidAt = -Infinity;
+  /** The gateway has this page's stop: what the robot acknowledges from now on is no other one. */
+  private isStopTaken = false;
   private beatAt = -Infinity;
   private drawnAt = 0;
   /** What is held counts for so long, ms: of the gateway, and what the robot takes. */
@@ -57,7 +59,10 @@ class Console {
     (what) => this.panels.say(what),
   );
 
-  private readonly sound = new Sound((what) => this.panels.say(what));
+  private readonly sound = new Sound(
+    (what) => this.panels.say(what),
+    (plays) => this.send(wire.play(plays)),
+  );
   private readonly headset = new Headset(
     {
       lead: (isHeld, rate) => this.lead(isHeld, rate),
@@ -82,7 +87,7 @@ class Console {
     (what) => this.panels.say(what),
   );
 
-  private readonly stopAside = aside(token(), (message) => this.receive(message));
+  private readonly stopAside = aside(token, (message) => this.receive(message));
 
   start(): void {
     this.connect();
@@ -99,7 +104,9 @@ class Console {
   private draw(now: number): void {
     if (now - this.drawnAt < PANELS) return;
     this.drawnAt = now;
-    this.panels.draw(now, this.headset.isWatched);
+    // Also of a page that looks on, or whose gateway is gone.
+    this.panels.stale(this.screen.isStale(STALE));
+    this.panels.draw(now, this.headset.isWatched, this.screen.age(now));
   }
 
   private connect(): void {
@@ -108,6 +115,7 @@ class Console {
         this.carrier = carrier;
         if (what) this.panels.say(what);
         this.send(wire.ping(performance.now()));
+        if (this.sound.isOn) this.send(wire.play(true));
         if (this.stopPressedAt !== null) this.sayStop();
       },
       message: (bytes) => this.receive(bytes),
@@ -115,6 +123,8 @@ class Console {
         const was = this.carrier !== null;
         this.carrier = null;
         this.inControl = false;
+        // Whether it passed that on nobody knows.
+        this.isStopTaken = false;
         this.clock.forget();
         this.release();
         this.panels.lost(was ? "the gateway is gone" : "the gateway does not answer, or this page's address is another start's");
@@ -139,11 +149,15 @@ class Console {
           this.rumble.feel(sample.at, Math.hypot(...sample.force));
         });
       case wire.FromGateway.joints:
-        return this.panels.joints(wire.joints(bytes), this.clock.here(wire.madeAt(bytes)));
+        return this.panels.joints(wire.joints(bytes), this.clock.here(wire.madeAt(bytes), now));
       case wire.FromGateway.picture:
-        return this.screen.receive(bytes, this.clock.here(wire.madeAt(bytes)));
+        return this.screen.receive(bytes, this.clock.here(wire.madeAt(bytes), now));
       case wire.FromGateway.sound:
-        return this.sound.receive(bytes, this.clock.here(wire.madeAt(bytes)));
+        return this.sound.receive(bytes, this.clock.here(wire.madeAt(bytes), now));
+      case wire.FromGateway.stopTaken:
+        // Not of a press before.
+        this.isStopTaken ||= this.stopPressedAt !== null && new DataView(bytes.buffer).getFloat64(1) >= this.stopPressedAt;
+        return;
       case wire.FromGateway.pong: {
         const view = new DataView(bytes.buffer);
         const pinged = view.getFloat64(1);
@@ -180,8 +194,9 @@ class Console {
       case "emergency_stopped":
         // One more stop changes nothing of how the robot stands.
         this.headset.interrupt();
+        if (this.stopPressedAt !== null && !this.isStopTaken) break;
         this.panels.acknowledged(this.stopPressedAt === null ? event.after_ms : now - this.stopPressedAt);
-        this.stopPressedAt = null;
+        [this.stopPressedAt, this.isStopTaken] = [null, false];
         this.stopAside.over();
         break;
     }
@@ -224,7 +239,6 @@ class Console {
   /** What is held, unless nobody sees what that does, or it would not count. */
   private say(): void {
     if (!this.inControl) return;
-    this.panels.stale(this.screen.isStale(STALE));
     if (this.isStale || this.isFar || (this.away && !this.headset.isWatched)) this.hold.release();
     // Whoever wears a headset sees what its hands do; keys and gamepad may be somebody else's.
     else if (this.away) this.hold.releaseHere();
@@ -261,7 +275,7 @@ class Console {
   /** Until it is acknowledged: also to a gateway that is back only then. */
   private sayStop(): void {
     this.stopSaidAt = performance.now();
-    const stop = wire.button(wire.Button.stop, this.clock.there(this.stopSaidAt));
+    const stop = wire.button(wire.Button.stop, this.stopSaidAt);
     const sent = this.send(stop);
     const isSlow = this.stopPressedAt !== null && this.stopSaidAt - this.stopPressedAt >= STOP_ASIDE;
     if (!sent || isSlow) this.stopAside.send(stop);

@@ -21,18 +21,15 @@ let isTimed = false;
 let needsKey = true;
 /** Frames that were given to the decoder, the newest last: what a frame may refer to. */
 const given: number[] = [];
-const REMEMBERED = 64;
-/** Frames in a row that are not newer, and how many are late: those behind them are of an encoder that began anew. */
-let late = 0;
-const MOST_LATE = 30;
+const REMEMBERED = 256;
+/** Frames that came since one was given to the decoder. */
+let inVain = 0;
+/** So many in a row, and nothing but a key frame helps: the encoder may take another page's frames for this one's, or began anew. */
+const PATIENCE = 30;
 let lastDecoded = 0;
 /** The frame that came last: it tells the encoder, where nothing is decoded, that a key frame before it was lost. */
 let lastCame = 0;
 let askedAt = 0;
-/** So often was asked in vain for what is missing. */
-let inVain = 0;
-/** Then nothing but a key frame helps: the encoder may take another page's frames for this one's. */
-const PATIENCE = 5;
 /** Frames that wait for one before them, their room at the gateway already given back. */
 let held: Picture[] = [];
 const HELD = 4;
@@ -52,9 +49,8 @@ function askFor(channel: number, isMissing: boolean): void {
   const now = performance.now();
   if ((isMissing || needsKey) && now - askedAt < ASK_AGAIN) return;
   askedAt = now;
-  inVain = isMissing ? inVain + 1 : 0;
-  needsKey ||= inVain > PATIENCE;
-  tell({ send: ask(channel, { last: needsKey ? lastCame : lastDecoded, needsKey, isMissing, later: phase.later() }) });
+  const asksKey = needsKey || inVain > PATIENCE;
+  tell({ send: ask(channel, { last: asksKey ? lastCame : lastDecoded, needsKey: asksKey, isMissing, later: phase.later() }) });
 }
 
 /** `isOwed`: the gateway waits to hear that there is room for another. */
@@ -147,10 +143,11 @@ async function receive(bytes: Uint8Array, at: number): Promise<void> {
     needsKey = false;
     return draw(one.channel, one.number, image, one.width, one.height);
   }
+  inVain++;
   const before = given.at(-1);
   if (before !== undefined && !isNewer(one.number, before)) {
     // Late, or of another start. As in `crates/video/src/decoder.rs`.
-    if (!isFar(one.number, before) && ++late <= MOST_LATE) return tell({ send: taken(one.channel) });
+    if (!isFar(one.number, before) && inVain <= PATIENCE) return tell({ send: taken(one.channel) });
     // The key frame that its start began with may be lost, and what waits is of the one before.
     given.length = 0;
     held = [];
@@ -178,7 +175,7 @@ function decode(one: Picture, isOwed: boolean): void {
     given.length = 0;
   }
   given.push(one.number);
-  late = 0;
+  inVain = 0;
   if (given.length > REMEMBERED) given.shift();
   const to = decoder && codec === one.codec ? decoder : start(one);
   if (isOwed) owed.add(one.number);

@@ -8,6 +8,8 @@ import type { Sample } from "./wire";
 import { standing, words } from "./words";
 
 const EVENTS = 12;
+/** The gateway tells ten times a second how the robot stands: after so long, ms, that is not known any more. */
+const UNTOLD = 1000;
 const ms = (value: number): string => `${value.toFixed(value < 10 ? 1 : 0)} ms`;
 
 /** What the robot's state asks of its person. */
@@ -24,14 +26,14 @@ export class Panels {
   private readonly pose = new Pose(element("pose"));
   private readonly posture = new Posture((what) => this.say(what));
   private newest: { sample: Sample; at: number } | null = null;
-  private shownAge: number | null = null;
   private gatewayTrip = 0;
-  private gatewayCounts = { pictures_dropped: 0, sound_dropped: 0, lapses: 0 };
+  private gatewayCounts = { pictures_dropped: 0, sound_dropped: 0, states_dropped: 0, lapses: 0 };
   private seat = "";
   /** Why nothing can be held, where the way to the gateway is too long. */
   private isFar = "";
   private said = new Map<string, string>();
   private stands = "NO LINK";
+  private toldAt = -Infinity;
   private standsSince = 0;
 
   /** Writes only what has changed: a screen reader hears nothing twice. */
@@ -52,7 +54,6 @@ export class Panels {
   }
 
   pictureAge(age: number): void {
-    this.shownAge = age;
     element("age-figure").hidden = false;
     this.age.add(performance.now(), age);
   }
@@ -159,6 +160,7 @@ export class Panels {
         return this.status(event, now);
       case "robot":
         // Sooner than the next report.
+        this.toldAt = now;
         this.standing(standing(event.state));
     }
     const text = words(event);
@@ -167,6 +169,7 @@ export class Panels {
 
   private status(event: any, now: number): void {
     const { status, recent } = event;
+    this.toldAt = now;
     this.standing(event.standing);
     if (recent.round_trip_mean_ms !== null) {
       this.trip.add(now, recent.round_trip_mean_ms);
@@ -176,8 +179,8 @@ export class Panels {
     this.write("trip", status.rtt.count > 0 ? `${trip} now, p99 ${ms(status.rtt.p99_ms)}` : "–");
     this.write("rate", `${recent.rate_hz.toFixed(0)}/s of ${status.allowed_hz.toFixed(0)}, ${(recent.throughput_bps / 1e6).toFixed(2)} Mbit/s`);
     this.write("delivered", `${status.delivered} of ${status.messages}, ${status.lost} lost, ${status.late} late`);
-    const { pictures_dropped: pictures, sound_dropped: sound, lapses } = this.gatewayCounts;
-    const causes = Object.entries({ ...status.dropped, "picture at gateway": pictures, "sound at gateway": sound, "lapsed lease": lapses });
+    const { pictures_dropped: pictures, sound_dropped: sound, states_dropped: states, lapses } = this.gatewayCounts;
+    const causes = Object.entries({ ...status.dropped, "picture at gateway": pictures, "sound at gateway": sound, "states at gateway": states, "lapsed lease": lapses });
     const dropped = causes.filter(([, count]) => Number(count) > 0).map(([cause, count]) => `${cause.replaceAll("_", " ")} ${count}`);
     this.write("dropped", dropped.join(", ") || "nothing");
     const paths = (event.choices?.paths ?? []).map((path: any) => `${path.path}: ${path.up ? "up" : "no answer"}`);
@@ -189,12 +192,13 @@ export class Panels {
     return !(this.stands in STANDS) && now - Math.max(this.newest?.at ?? -Infinity, this.standsSince) > limit;
   }
 
-  /** `isLent`: a headset shows the hand, too, which is drawn then whatever else may be asked for. */
-  draw(now: number, isLent: boolean): void {
+  /** `isLent`: a headset shows the hand, too, which is drawn then whatever else may be asked for. `age`: of the picture that is shown, ms; `NaN`: none is. */
+  draw(now: number, isLent: boolean, age: number): void {
+    if (this.stands !== "NO LINK" && now - this.toldAt > UNTOLD) this.standing("NOT KNOWN");
     const fresh = this.newest && now - this.newest.at < 500 ? this.newest.sample : null;
     this.write("force", fresh ? `${Math.hypot(...fresh.force).toFixed(2)} N` : "–");
     this.write("position", fresh ? fresh.position.map((value) => (value * 1000).toFixed(1)).join(", ") + " mm" : "–");
-    this.write("age", this.shownAge === null ? "–" : `${ms(this.shownAge)}, gateway ${ms(this.gatewayTrip)}`);
+    this.write("age", Number.isNaN(age) ? "–" : `${ms(age)}, gateway ${ms(this.gatewayTrip)}`);
     for (const plot of [this.force, this.trip]) plot.draw(now);
     if (!element("age-figure").hidden) this.age.draw(now);
     if (!this.posture.draw(now, !isLent)) this.pose.draw();

@@ -24,7 +24,7 @@ export class Screen {
     if (!pictures || this.worker) return;
     document.getElementById("picture")!.hidden = false;
     if (typeof VideoDecoder === "undefined") {
-      document.getElementById("stale")!.textContent = "This browser cannot show the pictures (it has no WebCodecs): nothing moves";
+      document.getElementById("stale")!.textContent = "This browser cannot show the pictures (it has no WebCodecs): this page moves nothing";
       return;
     }
     const canvas = (document.getElementById("screen") as HTMLCanvasElement).transferControlToOffscreen();

@@ -17,7 +17,14 @@ export class Sound {
   /** When what was given to the player last was heard, by the page's clock, ms. */
   private heard = NaN;
 
-  constructor(private readonly tell: (what: string) => void) {
+  /** It is to be played. */
+  isOn = false;
+
+  /** `play`: has it sent, or not. */
+  constructor(
+    private readonly tell: (what: string) => void,
+    private readonly play: (plays: boolean) => void,
+  ) {
     this.button.addEventListener("click", () => {
       // Else the next press of Space would press it, too.
       this.button.blur();
@@ -40,14 +47,20 @@ export class Sound {
 
   private async toggle(): Promise<void> {
     const isOn = this.context?.state === "running";
-    this.button.setAttribute("aria-pressed", String(!isOn));
+    this.turn(!isOn);
     try {
       if (isOn) await this.context!.suspend();
       else await this.start();
     } catch (error) {
-      this.button.setAttribute("aria-pressed", "false");
+      this.turn(false);
       this.tell(`no sound: ${error instanceof Error ? error.message : error}`);
     }
+  }
+
+  private turn(isOn: boolean): void {
+    this.isOn = isOn;
+    this.button.setAttribute("aria-pressed", String(isOn));
+    this.play(isOn);
   }
 
   /** Output and player, which is loaded. */

@@ -5,7 +5,7 @@ export type Rate = [number, number, number, number, number, number, number];
 
 export const Button = { stop: 0, reset: 1, resume: 2, takeControl: 3 } as const;
 
-export const FromGateway = { event: 1, states: 2, picture: 3, sound: 4, pong: 5, joints: 6 } as const;
+export const FromGateway = { event: 1, states: 2, picture: 3, sound: 4, pong: 5, joints: 6, stopTaken: 7 } as const;
 
 /** What is held, and when that was so, ms by the gateway's clock. */
 export function input(rate: Rate | null, made: number): Uint8Array {
@@ -23,12 +23,13 @@ export function isHeld(message: Uint8Array): boolean {
   return message[0] === 1;
 }
 
-/** Does it tell that the robot acknowledged a stop? */
-export function isStopped(message: Uint8Array): boolean {
+/** Does it tell what became of a stop: that the gateway has it, or that the robot acknowledged one? */
+export function isOfStop(message: Uint8Array): boolean {
+  if (message[0] === FromGateway.stopTaken) return true;
   return message[0] === FromGateway.event && JSON.parse(new TextDecoder().decode(message.subarray(1))).event === "emergency_stopped";
 }
 
-/** And when it was pressed, ms by the gateway's clock. */
+/** And when it was pressed, ms by the gateway's clock; of a stop by this page's, which comes back. */
 export function button(code: number, made: number): Uint8Array {
   const bytes = new Uint8Array(10);
   bytes.set([2, code]);
@@ -38,6 +39,11 @@ export function button(code: number, made: number): Uint8Array {
 
 export function choose(offer: number, place: number): Uint8Array {
   return new Uint8Array([6, offer, place]);
+}
+
+/** The sound that comes is played, or not. */
+export function play(plays: boolean): Uint8Array {
+  return new Uint8Array([8, Number(plays)]);
 }
 
 export function taken(channel: number): Uint8Array {

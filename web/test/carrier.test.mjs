@@ -11,7 +11,8 @@ class Socket {
   static CLOSING = 2;
   readyState = 0;
   sent = [];
-  constructor() {
+  constructor(_, [, token]) {
+    this.token = token;
     sockets.push(this);
   }
   open() {
@@ -83,7 +84,7 @@ test("no WebSocket is opened to a gateway that answers no request, or none withi
 });
 
 test("a stop by another way is one WebSocket until the gateway answers, and then there at once", async () => {
-  const { send } = aside("x", () => {});
+  const { send } = aside(() => "x", () => {});
   for (let again = 0; again < 20; again++) {
     send([again]);
     await settle();
@@ -100,7 +101,7 @@ test("a stop by another way is one WebSocket until the gateway answers, and then
 });
 
 test("a stop that was acknowledged meanwhile goes no other way any more", async () => {
-  const { send, over } = aside("x", () => {});
+  const { send, over } = aside(() => "x", () => {});
   send([1]);
   over();
   assert.equal(sockets[0].readyState, 3);
@@ -118,4 +119,14 @@ test("a stop that was acknowledged meanwhile goes no other way any more", async 
   send([3]);
   sockets[2].open();
   assert.deepEqual(sockets[2].sent, [3]);
+});
+
+test("a stop goes another way by the token that the page's address has by then", () => {
+  let token = "x";
+  const { send, over } = aside(() => token, () => {});
+  send([1]);
+  over();
+  token = "y";
+  send([2]);
+  assert.deepEqual(sockets.map((socket) => socket.token), ["x", "y"]);
 });

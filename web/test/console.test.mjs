@@ -156,6 +156,53 @@ inEachBrowser((browser) => {
       await shows(page, "#standing", /^(PAUSED|STOPPED)/);
     }));
 
+  test("the acknowledgement of another page's stop is not taken for that of this one's, which is still on its way", async () => {
+    const session = await Session.start();
+    try {
+      const page = await open(browser(), session, () => {
+        const { send } = WebSocket.prototype;
+        WebSocket.prototype.send = function (bytes) {
+          if (!(globalThis.isMute && bytes[0] === 2 && bytes[1] === 0)) send.call(this, bytes);
+        };
+      });
+      await shows(page, "#seat", /^in control/);
+      const viewer = await open(browser(), session);
+      await page.evaluate(() => (globalThis.isMute = true));
+      await page.keyboard.press("Space");
+      await viewer.keyboard.press("Space");
+      await shows(viewer, "#acknowledged", /^robot acknowledged in/);
+      await shows(page, "#events", /the robot has acknowledged the emergency stop/);
+      assert.match(await page.textContent("#acknowledged"), /not acknowledged yet/);
+      await page.evaluate(() => (globalThis.isMute = false));
+      await shows(page, "#acknowledged", /^robot acknowledged in/);
+    } finally {
+      await session.end();
+    }
+  });
+
+  test("how the robot stands is not known where the session says nothing for a second", async () => {
+    const session = await Session.start();
+    try {
+      const page = await open(browser(), session, () => {
+        const { get, set } = Object.getOwnPropertyDescriptor(WebSocket.prototype, "onmessage");
+        const isTold = ({ data }) => globalThis.hangs && /"event":"(status|robot)"/.test(new TextDecoder().decode(data));
+        Object.defineProperty(WebSocket.prototype, "onmessage", {
+          get,
+          set(take) {
+            set.call(this, take && ((message) => isTold(message) || take(message)));
+          },
+        });
+      });
+      await resume(page);
+      await page.evaluate(() => (globalThis.hangs = true));
+      await shows(page, "#standing", /^NOT KNOWN$/);
+      await page.evaluate(() => (globalThis.hangs = false));
+      await shows(page, "#standing", /^MOVING$/);
+    } finally {
+      await session.end();
+    }
+  });
+
   test("a robot that is killed is told, and a stop is not said to be acknowledged", () =>
     moving(browser(), async (page, session) => {
       await session.robot.end("SIGKILL");
@@ -175,7 +222,7 @@ inEachBrowser((browser) => {
         };
       });
       await shows(page, "#seat", /^in control/);
-      await resume(page).catch(() => {});
+      await resume(page);
       const at = await position(page);
       await page.keyboard.down("KeyW");
       await wait(1000);

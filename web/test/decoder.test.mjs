@@ -9,12 +9,12 @@ const { outputFiles } = await build({ entryPoints: [new URL("../src/decoder.ts",
 
 const [VP8, H264, JPEG] = [1, 2, 3];
 
-/** A message of a picture: a key frame where it needs itself. */
+/** A message of a picture: a key frame where it needs itself, and one that recovers where it does not need the one before it. */
 function picture(number, reference = number, codec = VP8) {
   const bytes = new Uint8Array(40);
   const view = new DataView(bytes.buffer);
   bytes[0] = 3;
-  bytes.set([1, codec, number === reference ? 3 : 0], 12);
+  bytes.set([1, codec, number === reference ? 3 : number - reference > 1 ? 2 : 0], 12);
   view.setUint16(16, 640);
   view.setUint16(18, 480);
   view.setUint32(20, number);
@@ -153,4 +153,27 @@ test("JPEGs that take longer to decode than until the next one comes are drawn a
   await wait(100);
   assert.deepEqual(worker.drawn.map(({ place }) => place), [0, 1, 2, 3, 4, 6]);
   assert.equal(worker.taken, takes.length);
+});
+
+test("far away a loss costs no key frame: what recovers is decoded whenever it comes", () => {
+  const worker = start();
+  worker.take(1000);
+  worker.take(1001, 1000);
+  // A round trip of 0.9 s, 30 pictures a second.
+  for (let number = 1003; number < 1030; number++) {
+    worker.now += 33;
+    worker.take(number, number - 1);
+  }
+  assert.ok(worker.asked.length > 10 && worker.asked.every(({ needsKey, isMissing }) => !needsKey && isMissing), JSON.stringify(worker.asked));
+  worker.take(1030, 1001);
+  assert.equal(worker.given.at(-1), 1030);
+  // Also of one of the last 256, and when a key frame was asked for meanwhile.
+  for (let number = 1031; number < 1200; number++) worker.take(number, number - 1);
+  for (let number = 1201; number < 1240; number++) {
+    worker.now += 60;
+    worker.take(number, number - 1);
+  }
+  assert.deepEqual(worker.asked.at(-1), { needsKey: true, isMissing: true, last: 1239 });
+  worker.take(1240, 1030);
+  assert.equal(worker.given.at(-1), 1240);
 });

@@ -84,6 +84,24 @@ inEachBrowser((browser) => {
     }
   });
 
+  test("a page that looks on says, too, that no picture comes, and how old the one is that it shows", async () => {
+    const session = await Session.start({ robot: ["--video", "front=test"], console: ["--video", "front"] });
+    try {
+      const page = await open(browser(), session);
+      await shows(page, "#seat", /^in control/);
+      const viewer = await open(browser(), session);
+      await shows(viewer, "#seat", /^looks on/);
+      await viewer.waitForSelector("#stale", { state: "hidden" });
+      session.robot.process.kill("SIGSTOP");
+      await viewer.waitForSelector("#stale", { state: "visible" });
+      const age = await viewer.textContent("#age");
+      assert.ok(Number.parseFloat(age) > 250, `it is ${age} old`);
+    } finally {
+      session.robot.process.kill("SIGCONT");
+      await session.end();
+    }
+  });
+
   test("a page that cannot show pictures moves nothing, and says why", async () => {
     const session = await Session.start({ robot: ["--video", "front=test"], console: ["--video", "front"] });
     try {

@@ -37,20 +37,23 @@ function start(loads) {
       connect() {}
     },
   });
-  const sound = new Sound((what) => told.push(what));
+  const sent = [];
+  const sound = new Sound((what) => told.push(what), (plays) => sent.push(plays));
   const press = async () => {
     button.dispatchEvent(new Event("click"));
     for (let turn = 0; turn < 3; turn++) await new Promise((resolve) => setImmediate(resolve));
   };
-  return { sound, press, contexts, told, events, button, player: () => player };
+  return { sound, press, contexts, told, sent, events, button, player: () => player };
 }
 
 test("a player that could not be loaded is loaded by the next press", async () => {
-  const { press, contexts, told, button, player } = start([false, true]);
+  const { press, contexts, told, sent, button, player } = start([false, true]);
   await press();
   assert.deepEqual([button.pressed, told, contexts[0].state], ["false", ["no sound: not loaded"], "closed"]);
   await press();
   assert.deepEqual([button.pressed, contexts[1].state, player() !== undefined], ["true", "running", true]);
+  await press();
+  assert.deepEqual(sent, [true, false, true, false], "the gateway knows when it plays");
 });
 
 test("the age of what is played next counts what waits before it, and not itself", async () => {

@@ -4,12 +4,13 @@
 //! | first byte, from the page | then |
 //! | --- | --- |
 //! | 1 input | flags (u8: bit 0 something is held, bit 1 axes of the hand), two bytes 0, then f32: m/s along x, y, z, rad/s about x, y, z, 1/s of the gripper; when that was so, ms by the gateway's clock (f64) |
-//! | 2 button | u8: 0 stop, 1 reset, 2 resume, 3 take control; f64, ms by the gateway's clock: when it was pressed |
+//! | 2 button | u8: 0 stop, 1 reset, 2 resume, 3 take control; f64, ms by the gateway's clock: when it was pressed; of a stop any number, which comes back |
 //! | 3 taken | number of the picture channel (u8): a picture was decoded or dropped, the next may come |
 //! | 4 ask | number of the picture channel (u8), then what goes to the encoder |
 //! | 6 choose | number of the offer (u8), and of what is chosen of it (u8) |
 //! | 7 way | pictures that are under way there and back meanwhile (u8): so many more may come before one is taken |
-//! | 5 ping | up to 16 bytes, which come back |
+//! | 5 ping | 8 bytes, which come back |
+//! | 8 play | u8: 1 the page plays sound, 0 it does not: it comes only to those that do |
 //!
 //! | first byte, to the page | then |
 //! | --- | --- |
@@ -19,6 +20,7 @@
 //! | 4 sound | three bytes 0, when its first sample was heard, ms by the gateway's clock (f64; no number: it was made up), then samples of 48 kHz (i16) |
 //! | 6 joints | three bytes 0, when they were there as of a picture, then where each was, rad or m (f32) |
 //! | 5 pong | eight bytes that the ping had, then the gateway's clock, ms (f64) |
+//! | 7 stop taken | eight bytes that the stop had: it goes to the robot |
 //!
 //! A page knows the gateway's clock by pongs: what that said is at least as old when it gets there. So what a page says of a time is never later
 //! than it was, however long the way or the page itself takes.
@@ -44,8 +46,8 @@ const INPUT: usize = 40;
 pub enum FromPage {
     /// This was held, or nothing, at that time by the gateway's clock.
     Input(Time, Option<Rate>),
-    /// Stop the robot.
-    Stop,
+    /// Stop the robot; this is to be sent back.
+    Stop([u8; 8]),
     /// Let go of the stop.
     Reset(Time),
     /// Let the robot move.
@@ -60,8 +62,10 @@ pub enum FromPage {
     Choose(u8, u8),
     /// So many pictures are under way meanwhile.
     Way(u8),
+    /// It plays sound, or does not.
+    Play(bool),
     /// To be sent back.
-    Ping(Vec<u8>),
+    Ping([u8; 8]),
 }
 
 impl FromPage {
@@ -87,10 +91,11 @@ impl FromPage {
                 Self::Input(time(made), (flags & 1 != 0).then_some(rate))
             }
             (2, [button, made @ ..]) => {
-                let made = f64::from_be_bytes(made.try_into().ok()?);
+                let bytes = made.try_into().ok()?;
+                let made = f64::from_be_bytes(bytes);
                 let made = time(made.is_finite().then_some(made)?);
                 match button {
-                    0 => Self::Stop,
+                    0 => Self::Stop(bytes),
                     1 => Self::Reset(made),
                     2 => Self::Resume(made),
                     3 => Self::TakeControl,
@@ -101,7 +106,8 @@ impl FromPage {
             (4, [channel, ask @ ..]) if ask.len() <= LONGEST => Self::Ask(*channel, ask.to_vec()),
             (6, [offer, place]) => Self::Choose(*offer, *place),
             (7, [pictures]) => Self::Way(*pictures),
-            (5, bytes) if bytes.len() == 8 => Self::Ping(bytes.to_vec()),
+            (8, [plays @ 0..=1]) => Self::Play(*plays == 1),
+            (5, bytes) => Self::Ping(bytes.try_into().ok()?),
             _ => return None,
         })
     }
@@ -157,13 +163,15 @@ pub fn joints(made: Option<Time>, payload: &[u8]) -> Option<Arc<[u8]>> {
 /// A message to a page, for whoever carries it.
 #[cfg(feature = "webtransport")]
 pub(crate) enum Kind {
-    /// It has to get there: an event, a pong.
+    /// It has to get there: an event, a pong, what became of a stop.
     Told,
     States,
     /// Of the channel at that place.
     Picture(u8),
-    /// Sound, joints: what is late is worth nothing.
-    Passing,
+    /// What is late is worth nothing.
+    Sound,
+    /// The same.
+    Joints,
 }
 
 #[cfg(feature = "webtransport")]
@@ -172,15 +180,21 @@ impl Kind {
         match message {
             [2, ..] => Self::States,
             [3, channel, ..] => Self::Picture(*channel),
-            [4 | 6, ..] => Self::Passing,
+            [4, ..] => Self::Sound,
+            [6, ..] => Self::Joints,
             _ => Self::Told,
         }
     }
 }
 
 /// The answer to a ping.
-pub fn pong(bytes: &[u8], now: Time) -> Arc<[u8]> {
-    [&[5], bytes, &millis(now).to_be_bytes()[..]].concat().into()
+pub fn pong(bytes: &[u8; 8], now: Time) -> Arc<[u8]> {
+    [&[5], &bytes[..], &millis(now).to_be_bytes()[..]].concat().into()
+}
+
+/// The answer to a stop.
+pub fn stop_taken(bytes: &[u8; 8]) -> Arc<[u8]> {
+    [&[7], &bytes[..]].concat().into()
 }
 
 fn millis(time: Time) -> f64 {
@@ -245,15 +259,16 @@ mod tests {
     fn buttons_and_whatever_else_a_page_says_are_told_apart() {
         let button = |code, made: f64| [&[2, code][..], &made.to_be_bytes()].concat();
         let at = Time::ZERO + Duration::from_millis(1_500);
-        assert_eq!(FromPage::parse(&button(0, 1_500.0)), Some(FromPage::Stop));
+        assert_eq!(FromPage::parse(&button(0, 1_500.0)), Some(FromPage::Stop(1_500f64.to_be_bytes())));
         assert_eq!(FromPage::parse(&button(2, 1_500.0)), Some(FromPage::Resume(at)));
         assert_eq!(FromPage::parse(&button(2, f64::NAN)), None);
         assert_eq!(FromPage::parse(&button(4, 0.0)), None);
         assert_eq!(FromPage::parse(&[4, 1, 7, 8]), Some(FromPage::Ask(1, vec![7, 8])));
         assert_eq!(FromPage::parse(&[6, 1, 2]), Some(FromPage::Choose(1, 2)));
         assert_eq!(FromPage::parse(&[7, 2]), Some(FromPage::Way(2)));
-        assert_eq!(FromPage::parse(&[5; 9]), Some(FromPage::Ping(vec![5; 8])));
-        for none in [&[][..], &[2], &[2, 4], &[2, 0, 0], &[6, 1], &[9], &[5; 10]] {
+        assert_eq!(FromPage::parse(&[5; 9]), Some(FromPage::Ping([5; 8])));
+        assert_eq!(FromPage::parse(&[8, 1]), Some(FromPage::Play(true)));
+        for none in [&[][..], &[2], &[2, 4], &[2, 0, 0], &[6, 1], &[9], &[5; 10], &[8, 2]] {
             assert_eq!(FromPage::parse(none), None);
         }
     }

@@ -12,7 +12,7 @@
 //! | who is served: requests for this host by its own page, with the token of this start | [`gate`] |
 //! | the bytes between page and gateway | [`frame`] |
 //! | what a page is, whatever carries its messages | `page` |
-//! | at most six pictures wait for a page, sound at most 80 ms, and both are counted when they do not get there | [`outbox`] |
+//! | at most six pictures wait for a page, sound at most 80 ms, states at most a second's, and all are counted when they do not get there | [`outbox`] |
 //!
 //! When the page in control is gone, hidden or hung, its device gives no more samples: the robot's watchdog stops the robot, and only a person
 //! resumes it.
@@ -173,7 +173,12 @@ struct Shared {
     joints: Option<ChannelId>,
     offers: Vec<Offer>,
     choose: Option<SyncSender<Choice>>,
+    /// The session's thread waits for this: it is held for no longer than it takes to read or write it.
     state: Mutex<State>,
+    /// Whoever tells pages who sits there.
+    telling: Mutex<()>,
+    /// Pages that play sound.
+    players: Mutex<BTreeMap<PageId, Mailbox>>,
 }
 
 struct State {
@@ -236,6 +241,8 @@ impl Console {
             offers: config.offers,
             choose: config.choose,
             state: Mutex::new(state),
+            telling: Mutex::default(),
+            players: Mutex::default(),
         });
         let console = Self(shared);
         Ok((console.clone(), Listening { listener, elsewhere: None, console }))
@@ -251,10 +258,10 @@ impl Console {
         ConsoleDevice::new(self.0.clone(), priority)
     }
 
-    /// Plays 10 ms of sound to all pages, of which the first sample was heard so long ago; `None`: made up.
+    /// Plays 10 ms of sound to all pages that play any, of which the first sample was heard so long ago; `None`: made up.
     pub fn hear(&self, age: Option<Duration>, samples: &[i16]) {
         let message = frame::sound(age.map(|age| Clock::since_boot() - age), samples);
-        self.0.lock().pages.values().for_each(|page| page.sound(message.clone()));
+        self.0.players().values().for_each(|page| page.sound(message.clone()));
     }
 
     /// Shows an event of the session to all pages: a line of JSON with a key `event`.
@@ -286,5 +293,9 @@ impl std::fmt::Debug for Console {
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn players(&self) -> MutexGuard<'_, BTreeMap<PageId, Mailbox>> {
+        self.players.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -15,7 +15,7 @@ pub const WAY: u8 = 8;
 pub const PICTURES: usize = 6;
 /// Events that wait at most: a page that is further behind is closed, for it shows what is not so.
 pub const EVENTS: usize = 256;
-/// Records of states that wait at most; older ones make way.
+/// Records of states that wait at most; older ones make way, and are counted.
 pub const STATES: usize = 1_000;
 
 /// Frames of sound that wait at most, of 10 ms each; older ones make way.
@@ -43,6 +43,7 @@ pub struct Outbox {
     answers: Vec<u8>,
     events: VecDeque<Arc<[u8]>>,
     states: VecDeque<[u8; STATE]>,
+    states_dropped: u64,
     sound: VecDeque<Arc<[u8]>>,
     sound_dropped: u64,
     pictures: BTreeMap<u8, Waiting>,
@@ -82,6 +83,7 @@ impl Outbox {
     pub fn state(&mut self, record: [u8; STATE]) {
         if self.states.len() == STATES {
             self.states.pop_front();
+            self.states_dropped += 1;
         }
         self.states.push_back(record);
     }
@@ -100,7 +102,22 @@ impl Outbox {
         self.joints = Some(message);
     }
 
-    /// Frames of sound that made way.
+    /// So many records of states that were polled did not get there.
+    pub fn lost_states(&mut self, records: usize) {
+        self.states_dropped += records as u64;
+    }
+
+    /// A frame of sound that was polled did not get there.
+    pub fn lost_sound(&mut self) {
+        self.sound_dropped += 1;
+    }
+
+    /// Records of states that made way, or did not get there.
+    pub fn states_dropped(&self) -> u64 {
+        self.states_dropped
+    }
+
+    /// Frames of sound that made way, or did not get there.
     pub fn sound_dropped(&self) -> u64 {
         self.sound_dropped
     }
@@ -205,6 +222,21 @@ impl Mailbox {
     /// As [`Outbox::joints`]. Nobody is woken, as for states.
     pub fn joints(&self, message: Arc<[u8]>) {
         self.lock().joints(message);
+    }
+
+    /// As [`Outbox::lost_states`].
+    pub fn lost_states(&self, records: usize) {
+        self.lock().lost_states(records);
+    }
+
+    /// As [`Outbox::lost_sound`].
+    pub fn lost_sound(&self) {
+        self.lock().lost_sound();
+    }
+
+    /// As [`Outbox::states_dropped`].
+    pub fn states_dropped(&self) -> u64 {
+        self.lock().states_dropped()
     }
 
     /// As [`Outbox::sound_dropped`].
@@ -342,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_that_does_not_read_events_is_closed_and_old_states_make_way() {
+    fn a_page_that_does_not_read_events_is_closed_and_old_states_make_way_and_are_counted() {
         let mut outbox = Outbox::default();
         (0..=EVENTS).for_each(|_| outbox.event(message(1)));
         assert_eq!(outbox.poll(), Err(Closed));
@@ -350,5 +382,6 @@ mod tests {
         (0..=STATES).for_each(|place| outbox.state([u8::from(place == 0); STATE]));
         let states = outbox.states().unwrap();
         assert_eq!((states.len(), states[1], outbox.states()), (1 + STATES * STATE, 0, None));
+        assert_eq!(outbox.states_dropped(), 1);
     }
 }

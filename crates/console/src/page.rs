@@ -39,7 +39,7 @@ impl Conversation {
     /// Takes what it says. An error: that is nothing that there is, and ends it.
     pub(crate) fn says(&self, message: &[u8]) -> Result<(), Closed> {
         let said = FromPage::parse(message).ok_or(Closed)?;
-        if self.aside && !matches!(said, FromPage::Stop) {
+        if self.aside && !matches!(said, FromPage::Stop(_)) {
             return Err(Closed);
         }
         self.shared.take(self.page, &self.mailbox, said);

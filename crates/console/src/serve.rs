@@ -2,9 +2,9 @@
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, PoisonError};
 
 use serde_json::json;
 use taut_agent::Alarm;
@@ -273,6 +273,7 @@ impl Shared {
     }
 
     pub(crate) fn leave(&self, page: PageId) {
+        self.players().remove(&page);
         if self.lock().remove(page) {
             self.tell_seat();
         }
@@ -280,29 +281,35 @@ impl Shared {
 
     /// Tells each page whether it is in control, and whether anybody is.
     fn tell_seat(&self) {
+        // Of two that tell the later one tells what is so.
+        let _telling = self.telling.lock().unwrap_or_else(PoisonError::into_inner);
         let mut state = self.lock();
         let holder = state.seat.holder();
         let free = state.seat.is_free(Clock::since_boot());
         state.told_free = free;
-        for (page, mailbox) in &state.pages {
+        let pages = state.pages.clone();
+        drop(state);
+        for (page, mailbox) in &pages {
             let seat = json!({
                 "event": "seat",
                 "in_control": holder == Some(*page),
                 "free": free,
-                "pages": state.pages.len(),
+                "pages": pages.len(),
             });
             mailbox.event(frame::event(&seat.to_string()));
         }
     }
 
     pub(crate) fn take(&self, page: PageId, mailbox: &Mailbox, said: FromPage) {
-        if said != FromPage::Stop {
+        if !matches!(said, FromPage::Stop(_)) {
             self.lock().hear(Clock::since_boot(), page);
         }
         match said {
-            FromPage::Stop => {
+            FromPage::Stop(bytes) => {
                 // First of all.
                 self.buttons.press(Pressed::Alarm(Alarm::Pressed));
+                // Before anybody can tell that the robot acknowledged it.
+                mailbox.event(frame::stop_taken(&bytes));
                 let (now, mut state) = (Clock::since_boot(), self.lock());
                 state.hear(now, page);
                 state.seat.let_go();
@@ -317,21 +324,31 @@ impl Shared {
             }
             FromPage::Taken(channel) => mailbox.taken(channel),
             FromPage::Way(pictures) => mailbox.way(pictures),
+            FromPage::Play(plays) => {
+                let mut players = self.players();
+                if plays {
+                    players.insert(page, mailbox.clone());
+                } else {
+                    players.remove(&page);
+                }
+            }
             FromPage::Ask(channel, ask) => self.ask(Clock::since_boot(), page, channel, ask),
             FromPage::Choose(offer, place) => self.choose(page, offer.into(), place.into()),
             FromPage::Ping(bytes) => {
                 mailbox.event(frame::pong(&bytes, Clock::since_boot()));
                 let state = self.lock();
+                let lapses = state.seat.lapses();
+                // Nothing else happens when whoever sits there is silent.
+                let is_news = state.seat.is_free(Clock::since_boot()) != state.told_free;
+                drop(state);
                 let counts = json!({
                     "event": "gateway",
                     "pictures_dropped": mailbox.dropped(),
                     "sound_dropped": mailbox.sound_dropped(),
-                    "lapses": state.seat.lapses(),
+                    "states_dropped": mailbox.states_dropped(),
+                    "lapses": lapses,
                 });
                 mailbox.event(frame::event(&counts.to_string()));
-                // Nothing else happens when whoever sits there is silent.
-                let is_news = state.seat.is_free(Clock::since_boot()) != state.told_free;
-                drop(state);
                 if is_news {
                     self.tell_seat();
                 }
@@ -366,11 +383,11 @@ impl Shared {
             return;
         };
         let Some(name) = names.get(place) else { return };
+        let message = frame::event(&json!({ "event": "chosen", "of": of, "name": name }).to_string());
         let mut state = self.lock();
         if state.seat.holder() != Some(page) || choose.try_send(Choice { of, place }).is_err() {
             return;
         }
-        let message = frame::event(&json!({ "event": "chosen", "of": of, "name": name }).to_string());
         state.kept.insert(of, message.clone());
         state.pages.values().for_each(|page| page.event(message.clone()));
     }
@@ -381,11 +398,12 @@ impl Shared {
         if state.seat.holder() != Some(page) {
             return;
         }
-        if made <= state.stopped || Clock::since_boot().saturating_since(made) > MEANT {
+        let is_late = made <= state.stopped || Clock::since_boot().saturating_since(made) > MEANT;
+        drop(state);
+        if is_late {
             mailbox.event(frame::event(&json!({ "event": "button_late" }).to_string()));
             return;
         }
-        drop(state);
         self.buttons.press(pressed);
     }
 }
@@ -487,7 +505,7 @@ mod tests {
             let page = shared.enter(came + SILENCE + ms, &another, aside);
             let is_closed = |mailbox: &Mailbox| mailbox.wait(std::time::Duration::ZERO) == Err(Closed);
             assert!(is_closed(&there[0]) && !there[1..].iter().any(is_closed));
-            shared.take(page.expect("there is room"), &another, FromPage::Stop);
+            shared.take(page.expect("there is room"), &another, FromPage::Stop([0; 8]));
             assert_eq!(pressed.try_recv(), Ok(Pressed::Alarm(Alarm::Pressed)));
         }
         Ok(())

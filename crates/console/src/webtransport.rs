@@ -23,14 +23,14 @@ use std::time::{Duration, SystemTime};
 use serde_json::json;
 use taut_io::{spawn_unprivileged, stand_back};
 use tokio::runtime::{Builder, Handle};
-use tokio::sync::mpsc;
+use tokio::sync::mpsc::{self, error::TrySendError};
 use tokio::time::timeout;
 use wtransport::endpoint::IncomingSession;
 use wtransport::endpoint::endpoint_side::Server;
 use wtransport::quinn::{IdleTimeout, TransportConfig};
 use wtransport::{Connection, Endpoint, Identity, RecvStream, SendStream, ServerConfig, VarInt};
 
-use crate::frame::{Kind, LONGEST};
+use crate::frame::{Kind, LONGEST, STATE};
 use crate::outbox::{Closed, Due, Mailbox, SOUND};
 use crate::page::{Carrier, Conversation, write_to};
 use crate::serve::{CONNECTIONS, Open, PATIENCE, SILENCE};
@@ -49,6 +49,8 @@ const STATES: usize = 10;
 const STREAM: u32 = 16_384;
 const RECEIVED: u32 = 4 * STREAM;
 const SENT: u64 = 2_000_000;
+/// Bytes of the session's number at most, behind which a datagram stands (RFC 9297 section 2.1).
+const SESSION: usize = 8;
 
 /// Where pages may speak with the session besides.
 pub(crate) fn listen(address: SocketAddrV4) -> io::Result<Elsewhere> {
@@ -223,8 +225,22 @@ impl Carrier for Streams {
                 self.runtime.spawn(picture);
             }
             // A page that is further behind lacks some, and one that is gone is heard no more.
-            Kind::States => drop(self.states.try_send(message)),
-            Kind::Passing => drop(self.connection.send_datagram(message)),
+            Kind::States => {
+                if let Err(TrySendError::Full(message) | TrySendError::Closed(message)) =
+                    self.states.try_send(message)
+                {
+                    self.mailbox.lost_states(message.len() / STATE);
+                }
+            }
+            Kind::Sound => {
+                // Where there is no room for it the oldest makes way.
+                let room = self.connection.quic_connection().datagram_send_buffer_space();
+                let has_room = room >= SESSION + message.len();
+                if self.connection.send_datagram(message).is_err() || !has_room {
+                    self.mailbox.lost_sound();
+                }
+            }
+            Kind::Joints => drop(self.connection.send_datagram(message)),
         }
         Ok(())
     }

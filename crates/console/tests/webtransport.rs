@@ -151,6 +151,19 @@ impl Page {
         self.connection.send_datagram(message).unwrap();
     }
 
+    /// The gateway knows that it plays sound.
+    async fn plays(&mut self) {
+        self.say(&[8, 1]).await;
+        self.counts().await;
+    }
+
+    /// What the gateway counts by now.
+    async fn counts(&mut self) -> Value {
+        self.say(&[5, 0, 0, 0, 0, 0, 0, 0, 1]).await;
+        while message(&mut self.hear).await.unwrap()[..9] != [5, 0, 0, 0, 0, 0, 0, 0, 1] {}
+        self.event("gateway").await.unwrap()
+    }
+
     /// The next event of a kind; `None`: the gateway has closed.
     async fn event(&mut self, kind: &str) -> Option<Value> {
         loop {
@@ -265,6 +278,7 @@ fn a_stop_and_what_is_told_of_it_do_not_wait_for_pictures_that_nobody_takes() {
             [page.connection.accept_uni().await.unwrap(), page.connection.accept_uni().await.unwrap()];
         page.say(STOP).await;
         assert_eq!(gateway.pressed().await, Pressed::Alarm(Alarm::Pressed));
+        while message(&mut page.hear).await.unwrap() != [&[7], &STOP[2..]].concat() {}
         gateway.console.tell(r#"{"event":"emergency_stopped","after_ms":1.0}"#);
         page.event("emergency_stopped").await.unwrap();
         // They are taken back when they are worth nothing any more, and leave their room to the next.
@@ -345,9 +359,12 @@ fn what_is_held_counts_by_the_newest_that_came_and_states_and_sound_get_there() 
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
         assert!(!is_enabling());
+        // Sound comes to a page that plays it.
+        gateway.console.hear(None, &[6; 480]);
+        page.plays().await;
         gateway.console.hear(None, &[7; 480]);
         let sound = page.connection.receive_datagram().await.unwrap();
-        assert_eq!((sound[0], sound.len()), (4, 12 + 960));
+        assert_eq!((sound[0], sound[13], sound.len()), (4, 7, 12 + 960));
         let mut feel = |force: f32| {
             let now = Clock::since_boot();
             device.feel(now, &State { force: [force, 0.0, 0.0], ..State::at(now) });
@@ -358,6 +375,37 @@ fn what_is_held_counts_by_the_newest_that_came_and_states_and_sound_get_there() 
             let message = message(&mut states).await.unwrap();
             assert_eq!(message[message.len() - 12..][..4], force.to_be_bytes());
             feel(force + 1.0);
+        }
+    });
+}
+
+#[test]
+fn states_and_sound_that_a_page_does_not_take_are_counted() {
+    let gateway = Gateway::start();
+    let mut device = gateway.device();
+    within(2 * SOON, async {
+        let mut page = gateway.page(1_024).await;
+        page.plays().await;
+        // Nobody drives its connection meanwhile: it acknowledges nothing.
+        const HEARD: u64 = 60;
+        for _ in 0..HEARD {
+            gateway.console.hear(None, &[7; 480]);
+            let from = Clock::since_boot();
+            while Clock::since_boot() - from < MS * 5 {
+                std::thread::yield_now();
+            }
+        }
+        let mut came = 0;
+        let patience = Duration::from_millis(500);
+        while tokio::time::timeout(patience, page.connection.receive_datagram()).await.is_ok() {
+            came += 1;
+        }
+        assert_eq!(page.counts().await["sound_dropped"], HEARD - came);
+        assert!(came < HEARD, "all came");
+        // Nor takes states.
+        while page.counts().await["states_dropped"].as_u64().unwrap() == 0 {
+            let now = Clock::since_boot();
+            device.feel(now, &State::at(now));
         }
     });
 }
