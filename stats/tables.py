@@ -6,7 +6,8 @@ A row is the variant whose name its first cells, the head of the column and the 
 cells, and what is printed once in two cells is one measure each (`35 / 114`). A figure is *the same* where it is today's mean to the last digit, *by
 chance* where they are no farther apart than two intervals of their mean, *other* beyond. Columns that are near no measure are derived, of others, or have moved by more than that:
 they are named with the nearest. So are tables below a `taut run` that is no campaign of simulations, rows that name no variant, and commands that failed, which are an error.
-With `--write` each figure that is not the same becomes today's, and so does an interval behind `±`, in columns of which half, and three at least, are the same: those whose measure is beyond doubt. Runs are kept by command, by the program's time and by the scenario's
+With `--write` each figure that is not the same becomes today's, and so does an interval behind `±`, in columns whose head names their measure and of which half, and three at
+least, are the same: those whose measure is beyond doubt. Runs are kept by command, by the program's time and by the scenario's
 text, so that a second look is quick; what a scenario reads beside it is not looked at. Needs nothing but Python.
 """
 
@@ -172,10 +173,19 @@ def distance(value, measure, scale, digits):
     return 0 if off <= 0.5001 * 10**-digits else off / max(abs(value), 10**-digits)
 
 
-def nearest(cells):
-    """(name, scale, how far) of the measure that a column's cells are nearest to."""
+def nearest(cells, head):
+    """(name, scale, how far) of the measure that a column's cells are nearest to; one that the head names, if such a one is near."""
     measured = [{measure["name"]: measure for measure in variant["measures"]} for _, variant, _, _ in cells]
     names = {name for measures in measured for name in measures}
+    named = nearest_of(cells, measured, {name for name in names if is_named(name, head)})
+    return named if named and named[2] <= NEAR else nearest_of(cells, measured, names)
+
+
+def is_named(measure, head):
+    return bool(words(measure) & words(head))
+
+
+def nearest_of(cells, measured, names):
     best = None
     for name in sorted(names):
         for scale in SCALES:
@@ -252,7 +262,7 @@ def main():
             sure = []
             for (column, part), cells in sorted(columns(heads, rows, variants, section).items()):
                 what = heads[column] + (f", part {part + 1}" if part else "")
-                found = nearest(cells)
+                found = nearest(cells, heads[column])
                 if found is None or found[2] > NEAR:
                     sums["not judged"] += len(cells)
                     near = f"the nearest measure is {found[0]}, off by {found[2]:.0%}" if found else "no measure is near"
@@ -263,7 +273,7 @@ def main():
                 sums.update({"same": same, "by chance": chance, "other": len(other)})
                 print(f"| {page}:{line} | {what} | {name} | {same} | {chance} | {len(other)} |", flush=True)
                 others += [f"{page}:{line}, {what}: {text}" for text in other]
-                if same >= SURE and 2 * same >= same + chance + len(other):
+                if is_named(name, heads[column]) and same >= SURE and 2 * same >= same + chance + len(other):
                     sure.append((column, part, cells, name, scale))
             if options.write:
                 write(page, line, rows, sure)

@@ -42,7 +42,7 @@ class Tables(unittest.TestCase):
             (_, command, heads, rows, _), = tables.tables(page)
         self.assertEqual(command, "taut run scenarios/x.toml --seeds 1..5")
         found = tables.columns(heads, rows, list(variants))
-        return {key: (near := tables.nearest(cells)) and (*near, *tables.judge(cells, *near[:2])) for key, cells in found.items()}
+        return {key: (near := tables.nearest(cells, heads[key[0]])) and (*near, *tables.judge(cells, *near[:2])) for key, cells in found.items()}
 
     def test_a_column_is_the_measure_that_its_cells_are_nearest_to(self):
         judged = self.judged(variant("UDP", 10.041, 35.12), variant("UDP, 2 ms", 11.52, 37.0))
