@@ -111,14 +111,18 @@ fn bulk(spec: &TcpSpec, sack: Option<bool>) -> Option<(&'static str, String)> {
         let message = "a kernel has one setting for all connections: give all of them the same, those of the session as well";
         return Some(("tcp.sack", message.to_owned()));
     }
-    let TcpSpec { congestion, segment, sack, full_ack, .. } = *spec;
-    let has = |own: TcpSpec| TcpSpec { congestion, segment, sack, full_ack, ..own } == *spec;
-    // [`prepare`] takes its timestamps away with selective acknowledgements.
-    (!has(TcpSpec::default()) && !has(TcpSpec { timestamps: sack, ..TcpSpec::linux() })).then(|| {
+    let TcpSpec { segment, sack, full_ack, .. } = TcpSpec::default();
+    (!is_kernels(TcpSpec { segment, sack, full_ack, ..*spec })).then(|| {
         let message = "the kernel's TCP has settings of its own; leave out the model's, but for `congestion`, `segment`, `sack` and \
                        `full_ack`, or give those of Linux: counted = \"segments\", rack = true, timestamps = true, min_rto = \"200ms\"";
         ("tcp", message.to_owned())
     })
+}
+
+/// The RFCs' settings or those of Linux; the kernel decides on timestamps by itself.
+fn is_kernels(tcp: TcpSpec) -> bool {
+    let own = [TcpSpec::default(), TcpSpec::linux()];
+    own.iter().any(|own| TcpSpec { congestion: own.congestion, timestamps: own.timestamps, ..tcp } == *own)
 }
 
 /// Does TCP use selective acknowledgements (RFC 2018)? `None` where not all of a scenario's connections say the same.
@@ -177,10 +181,7 @@ fn transport(spec: &TransportSpec) -> Option<(&'static str, String)> {
         TransportSpec::Etp(etp) if etp.tcp.is_some() => {
             ("transport.etp.tcp", "a gap above the kernel's TCP is simulated only".to_owned())
         }
-        TransportSpec::Tcp(tcp)
-            if ![TcpSpec::default(), TcpSpec::linux()]
-                .contains(&TcpSpec { congestion: TcpSpec::default().congestion, ..tcp }) =>
-        {
+        TransportSpec::Tcp(tcp) if !is_kernels(tcp) => {
             let message = "the kernel's TCP has settings of its own; leave out the model's, but for `congestion`, or give \
                            those of Linux: counted = \"segments\", rack = true, timestamps = true, min_rto = \"200ms\"";
             ("transport.tcp", message.to_owned())
@@ -254,6 +255,7 @@ traffic = { poisson = { rate = "0bit", packet = "1200B" } }
             "{ tcp = {} }",
             "{ tcp = { counted = \"segments\", rack = true, timestamps = true, min_rto = \"200ms\" } }",
             "{ tcp = { segment = \"578B\", sack = false, full_ack = \"ssthresh\" } }",
+            "{ tcp = { counted = \"segments\", rack = true, min_rto = \"200ms\", sack = false } }",
         ] {
             assert_eq!(told(&[&format!("cross.video.traffic={traffic}")]), Ok(()), "{traffic}");
         }

@@ -38,8 +38,8 @@ pub struct TcpConfig {
     /// Duplicates that acknowledge no more than the last recovery did begin another one when the acknowledgement before
     /// them moved by four segments at most (RFC 6582 section 4.1). Default off: a timeout repairs such a loss.
     pub ack_heuristic: bool,
-    /// Timestamps, milliseconds (RFC 7323), when the peer agrees: a measurement of the round trip for every
-    /// acknowledgement that advances, for 12 bytes a segment. Not used to reject old duplicates. Default off.
+    /// Timestamps, milliseconds (RFC 7323), when the peer agrees, for 12 bytes a segment: the round trip of what went again too, and with
+    /// `rack` what was late and not lost (RFC 3522). Not used to reject old duplicates. Default off.
     pub timestamps: bool,
     /// Nagle's algorithm (RFC 9293 section 3.7.4): small segments wait while anything is unacknowledged. Default off,
     /// as with `TCP_NODELAY`.

@@ -189,6 +189,11 @@ impl Flight {
         }
     }
 
+    /// What was taken for lost had only been overtaken.
+    pub(super) fn overtaken(&mut self) {
+        self.rack.reordered = true;
+    }
+
     /// A loss was repaired.
     pub(super) fn recovered(&mut self) {
         self.rack.persist = self.rack.persist.saturating_sub(1);

@@ -280,6 +280,7 @@ impl Tcp {
         }
         if let (Some(recent), Some(stamps)) = (&mut self.negotiated.recent_stamp, repr.options.timestamps)
             && seq <= self.negotiated.last_ack
+            && stamps.value.wrapping_sub(*recent) < 1 << 31
         {
             *recent = stamps.value; // RFC 7323 section 4.3
         }

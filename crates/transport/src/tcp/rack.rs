@@ -50,10 +50,14 @@ impl Prr {
 
 impl Sender {
     /// What an acknowledgement told is in the scoreboard: looks for losses, and lets the window down while they are repaired.
-    /// `before`: what was not acknowledged in sequence and not reported until now.
-    pub(super) fn after_ack(&mut self, now: Time, before: u64) {
+    /// `before`: what was not acknowledged in sequence and not reported until now. `late`: what filled the first gap had only been
+    /// late; while that is in doubt of the rest nothing more is taken for lost (Linux's `tcp_try_undo_partial`).
+    pub(super) fn after_ack(&mut self, now: Time, before: u64, late: bool) {
         let Some(board) = self.board.as_ref().filter(|_| self.policy.rack) else { return };
         self.flight.report(now, board);
+        if late && self.recovery == Recovery::Sack {
+            return;
+        }
         self.look_for_losses(now);
         let delivered = before.saturating_sub(self.missing());
         match self.recovery {
@@ -134,7 +138,7 @@ impl Sender {
     pub(super) fn handle_rack_timers(&mut self, now: Time) {
         if self.reordering.is_some_and(|at| now >= at) {
             let before = self.missing();
-            self.after_ack(now, before);
+            self.after_ack(now, before, false);
         }
         if self.probe_at.is_some_and(|at| now >= at) {
             self.probe_at = None;

@@ -48,8 +48,9 @@ impl Sender {
                 is_new |= board.insert(block, ack.number, self.max);
             }
         }
+        let late = ack.number > self.una && self.was_late(now, ack.rtt);
         if ack.number > self.una {
-            self.on_new_ack(now, ack.number, ack.rtt);
+            self.on_new_ack(now, ack.number, ack.rtt, late);
         } else if self.una < self.max {
             // RFC 5681 section 2; with SACK only news from beyond counts (RFC 6675 section 2).
             let duplicate = if self.board.is_some() { is_new } else { ack.bare && same_window };
@@ -61,7 +62,7 @@ impl Sender {
             // Nothing was outstanding: the window may have opened.
             self.timer = None;
         }
-        self.after_ack(now, missing);
+        self.after_ack(now, missing, late);
         true
     }
 
@@ -75,7 +76,8 @@ impl Sender {
         self.limited_then
     }
 
-    fn on_new_ack(&mut self, now: Time, number: u64, rtt: Option<Duration>) {
+    /// `late`: what filled the first gap had only been late.
+    fn on_new_ack(&mut self, now: Time, number: u64, rtt: Option<Duration>, late: bool) {
         let acked = self.flight.weigh(self.una, number);
         let window_limited = self.was_limited();
         self.source.acknowledge(number.min(self.fin.unwrap_or(number)) - self.una);
@@ -107,9 +109,10 @@ impl Sender {
                 !partial || self.policy.partial_ack == PartialAck::SlowButSteady
             }
             Recovery::Sack => {
-                let needless = self.was_late(now, rtt) && (number >= self.recover || !self.flight.repeats());
-                if needless {
-                    self.flight.recovered();
+                if late {
+                    self.flight.overtaken();
+                }
+                if late && (number >= self.recover || !self.flight.repeats()) {
                     self.take_back();
                 } else if number >= self.recover {
                     self.recovery = Recovery::Open;
