@@ -21,7 +21,7 @@ const CONNECTS: Duration = Duration::from_secs(10);
 /// Who closes a session waits so long for the goodbye.
 const GOODBYE: Duration = Duration::from_secs(3);
 
-/// The session gives up a command that nobody answers after a second, and says so. Until then the robot may obey it.
+/// The session gives up a resume that nobody answers after a second, and says so. Until then the robot may obey it.
 const GIVEN_UP: Duration = Duration::from_secs(2);
 
 /// So long before the session takes what a device says it is asked for it: Python wakes up and answers in less.
@@ -244,11 +244,11 @@ impl PyOperator {
     }
 
     fn resume(&self, py: Python<'_>, timeout: f64) -> PyResult<()> {
-        self.ask(py, Ask::Resume, timeout, Operator::resume)
+        self.ask(py, Ask::Resume, seconds("timeout", timeout)?.max(GIVEN_UP), Operator::resume)
     }
 
     fn reset(&self, py: Python<'_>, timeout: f64) -> PyResult<()> {
-        self.ask(py, Ask::Reset, timeout, Operator::reset)
+        self.ask(py, Ask::Reset, seconds("timeout", timeout)?, Operator::reset)
     }
 
     /// Ahead of everything, and never waits.
@@ -276,8 +276,7 @@ impl PyOperator {
 }
 
 impl PyOperator {
-    fn ask(&self, py: Python<'_>, ask: Ask, timeout: f64, how: fn(&Operator)) -> PyResult<()> {
-        let patience = seconds("timeout", timeout)?.max(GIVEN_UP);
+    fn ask(&self, py: Python<'_>, ask: Ask, patience: Duration, how: fn(&Operator)) -> PyResult<()> {
         if self.pump.has_ended() {
             return Err(self.ended());
         }

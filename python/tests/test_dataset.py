@@ -54,6 +54,14 @@ def test_what_a_locked_hand_does_is_no_action(recording, tmp_path):
     assert not [action for action in data["action"] if 100 <= action[0] < 200], "the hand went back while it was locked"
 
 
+def test_the_folder_that_one_is_in_is_said_to_be_there(recording, tmp_path, monkeypatch):
+    from taut.lerobot._dataset import convert
+
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match="is there already"):
+        convert([recording(line())], ".")
+
+
 def test_an_episode_begins_where_it_is_known_where_the_robot_is(recording, tmp_path):
     silent, blind = line(told=False, seen=False), line(seen=False)
     info, data = convert(recording(line(), silent, blind, line()), tmp_path / "dataset")

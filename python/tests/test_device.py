@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import select
 import signal
 import socket
 import struct
@@ -16,6 +17,7 @@ import pytest
 from taut.device import Gripper, Joints, State, Twist
 
 HEADER = struct.Struct("<BBBBI")
+PATIENCE = 2.0  # s: taut waits so long for an answer to a stop.
 
 
 class Told:
@@ -70,6 +72,9 @@ class Arm:
             time.sleep(1)
         if state.gripper == 15:
             time.sleep(0.002)
+        if state.gripper == 16:
+            open("at work", "w")
+            time.sleep(5)
         self.here = State(state.position)
     def stop(self, cause):
         self.here = State((9, 9, 9))
@@ -80,6 +85,13 @@ class Arm:
 def apply(told, lease, gripper=0, there=(0.5, 0, 0)):
     until = time.clock_gettime_ns(time.CLOCK_BOOTTIME) + int(lease * 1e9)
     told.say(5, rest=struct.pack("<Q", until) + State(there, gripper=gripper)._pack())
+
+
+def is_there(path):
+    began = time.monotonic()
+    while not path.exists():
+        assert time.monotonic() - began < 20, f"{path} is not there"
+        time.sleep(0.005)
 
 
 def position(frame):
@@ -125,16 +137,15 @@ def test_a_stop_does_not_wait_for_the_method_that_is_at_work_nor_for_the_lease(t
     told = Told(tmp_path, ARM, "made:Arm")
     told.until(65)
     told.say(4)
-    apply(told, 60, gripper=14)
-    time.sleep(0.1)  # It is at work now.
+    apply(told, 60, gripper=16)
+    is_there(tmp_path / "at work")
     began = time.monotonic()
     if how == "told":
         told.say(7, number=3, rest=b"emergency")
     else:
         told.link.close()
-    while not (tmp_path / "stops").exists():
-        assert time.monotonic() - began < 0.5, "apply still sleeps"
-        time.sleep(0.01)
+    is_there(tmp_path / "stops")
+    assert time.monotonic() - began < PATIENCE, "apply still sleeps"
     if how == "told":
         assert [told.until(68)[4:] for _ in range(2)] == [(0, b"lease"), (3, b"told")]
         assert position(told.until(66)) == (9, 9, 9)
@@ -169,31 +180,115 @@ def test_a_robot_that_is_slower_than_its_operator_says_where_it_is(tmp_path):
         while time.monotonic() - began < 1.0:
             asked = time.monotonic()
             told.until(66)
-            assert time.monotonic() - asked < 0.1
+            assert time.monotonic() - asked < PATIENCE
     told.process.kill()
     told.ends()
 
 
-def test_what_a_robot_was_told_last_is_what_it_does_and_no_message_is_lost(tmp_path):
-    source = ARM + """
+RECEIVES = ARM + """
     def receive(self, channel, payload, age):
-        open("messages", "ab").write(payload)
+        time.sleep(0.05)
+        open("stops", "a").write(payload.decode() + "\\n")
     def enable(self):
         time.sleep(0.5)
 """
-    told = Told(tmp_path, source, "made:Arm", channels=1)
+
+
+def receives(folder):
+    told = Told(folder, RECEIVES, "made:Arm", channels=1)
+    # As taut writes: one more frame, or a stop, when nearly all is read.
+    told.link.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1)
     told.say(2, flags=0, number=64, rest=struct.pack("<I", 0) + b"lamp")
     told.until(65)
-    told.say(4)
-    for number in range(100):
-        apply(told, 60, gripper=14 if number < 99 else 0, there=(0.5, 0, 0))
-        told.say(8, rest=struct.pack("<Q", 0) + b"%02d" % number)
+    return told
+
+
+def test_what_a_robot_has_not_read_stays_with_taut_and_a_stop_comes_ahead_of_what_waits(tmp_path):
+    told = receives(tmp_path)
+    written, measured = [], 0
+
+    def write():
+        written.append(f"message {len(written)}")
+        told.say(8, rest=struct.pack("<Q", 0) + written[-1].encode())
+
     began = time.monotonic()
-    while position(told.until(66)) != (0.5, 0, 0):
-        assert time.monotonic() - began < 5, "it does what it was told before"
+    while time.monotonic() - began < 1.0:
+        can_read, can_write, _ = select.select([told.link], [told.link], [])
+        if can_read:
+            measured += told.link.recv(65536)[0] == 66
+        if can_write:
+            write()
+    assert 3 < len(written) < 30, "it receives 20 in a second"
+    assert measured > 3, "nor does it say where it is"
+    write()
+    write()
+    asked = time.monotonic()
+    told.say(7, number=1, rest=b"emergency")
+    while told.until(68)[4] != 1:
+        pass
+    assert time.monotonic() - asked < PATIENCE
+    while written[-1] not in (happened := (tmp_path / "stops").read_text().splitlines()):
+        assert told.until(66)
+    assert happened[-1] == written[-1], "the stop went behind what waited"
+    assert [one for one in happened if "message" in one] == written
     told.link.close()
     assert told.ends() == (0, "")
-    assert (tmp_path / "messages").read_bytes() == b"".join(b"%02d" % number for number in range(100))
+
+
+def test_what_would_move_a_robot_and_waits_when_a_stop_comes_is_dropped(tmp_path):
+    told = receives(tmp_path)
+    told.say(4)
+    time.sleep(0.1)  # It is being enabled now.
+    told.say(4)
+    apply(told, 60)
+    told.say(7, number=1, rest=b"emergency")
+    while told.until(68)[4] != 1:
+        pass
+    for _ in range(100):
+        assert position(told.until(66)) == (9, 9, 9)
+    told.link.close()
+    assert told.ends() == (0, "")
+
+
+def test_what_waits_at_the_end_is_not_obeyed(tmp_path):
+    told = receives(tmp_path)
+    told.say(4)
+    time.sleep(0.1)
+    told.say(8, rest=struct.pack("<Q", 0) + b"late")
+    told.link.close()
+    assert told.ends() == (0, "") and "late" not in (tmp_path / "stops").read_text()
+
+
+SLOW_STOP = ARM.replace('        open("stops", "a").write(cause + "\\n")', """
+        open("stops", "a").write("begins\\n")
+        time.sleep(0.5)
+        open("stops", "a").write(cause + "\\n")
+""")
+
+
+def test_no_two_stops_are_at_work_at_once(tmp_path):
+    told = Told(tmp_path, SLOW_STOP, "made:Arm")
+    told.until(65)
+    told.say(4)
+    for number in (1, 2):
+        told.say(7, number=number, rest=b"watchdog")
+        time.sleep(0.1)
+    while told.until(68)[4] != 2:
+        pass
+    told.link.close()
+    assert told.ends() == (0, "")
+    stops = (tmp_path / "stops").read_text().split()
+    assert set(stops[::2]) == {"begins"} and "begins" not in stops[1::2], stops
+
+
+def test_the_first_signal_does_not_cut_the_stop_at_the_end_short(tmp_path):
+    told = Told(tmp_path, SLOW_STOP, "made:Arm")
+    told.until(65)
+    told.link.close()
+    is_there(tmp_path / "stops")
+    told.process.send_signal(signal.SIGTERM)
+    assert told.ends() == (0, "")
+    assert (tmp_path / "stops").read_text().split() == ["begins", "end"]
 
 
 def test_an_exception_is_a_stop_and_ends_it(tmp_path):
@@ -257,16 +352,19 @@ def test_the_force_of_a_controller_may_be_an_array(tmp_path):
     assert told.ends() == (0, "")
 
 
-def test_an_input_that_takes_its_time_is_asked_for_its_buttons(tmp_path):
+@pytest.mark.parametrize("kind", [9, 8], ids=["samples", "messages"])
+def test_an_input_that_takes_its_time_is_asked_for_its_buttons(tmp_path, kind):
     slow = HAND.replace("    def sample(self):\n", "    def sample(self):\n        time.sleep(0.005)\n").replace("if self.asked == 1", "if self.asked")
-    told = Told(tmp_path, "import time" + slow, "made:Hand", role=2)
+    slow += "    def receive(self, channel, payload, age):\n        time.sleep(0.02)\n"
+    told = Told(tmp_path, "import time" + slow, "made:Hand", role=2, channels=1)
+    told.say(2, flags=1, number=64, rest=struct.pack("<I", 0) + b"lamp")
     told.until(65)
-    with every_millisecond(lambda: told.say(9, rest=struct.pack("<Q", 0))):
+    with every_millisecond(lambda: told.say(kind, rest=struct.pack("<Q", 0))):
         began = time.monotonic()
         while time.monotonic() - began < 1.0:
             asked = time.monotonic()
             told.until(70)
-            assert time.monotonic() - asked < 0.1
+            assert time.monotonic() - asked < PATIENCE
     told.process.kill()
     told.ends()
 

@@ -2,9 +2,11 @@
 
 import os
 import select
+import signal
 import socket
 import subprocess
 import sys
+import time
 
 import pytest
 import taut
@@ -67,6 +69,22 @@ def waiting(events):
         yield from iter(events.poll, None)
     except taut.EndedError:
         pass
+
+
+def test_a_reset_is_waited_for_no_longer_than_it_says(ends):
+    program = PROGRAM + "    kept = robot()\n    print(kept.address, flush=True)\n    time.sleep(600)\nmain()\n"
+    command = [sys.executable, "-c", program, ends.keys["robot"], ends.prints["operator"]]
+    robot = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        operator = ends.operator(robot.stdout.readline().strip())
+        robot.send_signal(signal.SIGSTOP)
+        began = time.monotonic()
+        with pytest.raises(taut.RefusedError, match="within 0"):
+            operator.reset(0.0)
+        assert time.monotonic() - began < 1.0
+    finally:
+        robot.kill()
+        robot.communicate()
 
 
 @pytest.mark.parametrize("body", ["kept = robot()\nkept.close()", "robot()"], ids=["closed", "left"])

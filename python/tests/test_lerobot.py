@@ -11,7 +11,7 @@ import time
 import pytest
 import taut
 from conftest import PATIENCE, until
-from taut.lerobot import observation, serve
+from taut.lerobot import observation, serve, tell
 
 LEROBOT = os.environ.get("LEROBOT")
 TAUT = os.environ.get("TAUT")
@@ -374,6 +374,15 @@ def test_velocities_are_zero_before_it_is_read_where_the_robot_is():
     arm.get_observation = lambda: seen.append(arm.sent[-1][1]) or reads()
     follower.stop("emergency")
     assert seen == [{"x.vel": 0.0, "lift.pos": 8.0}] and arm.sent[-1][1] == seen[0]
+
+
+def test_each_sender_says_what_it_cannot_send(monkeypatch, caplog):
+    monkeypatch.setattr(taut.Sender, "is_open", True)
+    for _ in range(2):
+        sender = observation(taut.Sender)
+        for _ in range(3):
+            tell(sender, {"pan.pos": float("nan")})
+    assert len([record for record in caplog.records if "cannot be sent" in record.message]) == 2
 
 
 def test_an_observation_that_cannot_be_sent_stops_nothing_and_is_said_once(site, caplog):

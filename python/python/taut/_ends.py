@@ -195,8 +195,8 @@ class Operator(_End):
         self._begin()
 
     def resume(self, timeout: float = 5.0) -> None:
-        """Lets the robot move from now on; raises :class:`RefusedError` when it does not. A robot that does not answer is asked for a
-        second, also where ``timeout`` is less: after the error it does not move."""
+        """Lets the robot move from now on; raises :class:`RefusedError` when it does not. An answer is waited for
+        2 s at least, also where ``timeout`` is less: by then a robot that gave none is asked no more, and after the error it does not move."""
         self._inner.resume(timeout)
 
     def send(self, state: _taut.State) -> None:

@@ -51,11 +51,11 @@ BUTTONS = ("stop", "reset", "resume")
 LOOK = 0.01
 #: A stop waits so long for the method that is at work, s.
 PROMPT = 0.1
-#: Frames that wait for the device; then they wait in the socket.
-KEPT = 1024
 SIGNALS = ("SIGTERM", "SIGHUP", "SIGABRT")
 ROLES = {1: "a robot", 2: "an input"}
 HEADER = struct.Struct("<BBBBI")
+#: Of socket(7): each look goes on behind the one before. Python has no name of it.
+SO_PEEK_OFF = 42
 
 
 @dataclass(frozen=True)
@@ -80,50 +80,59 @@ class Channel:
 
 
 class _Inbox(threading.Thread):
-    """Reads what comes, also while a method of the device is at work; of what moves it, ticks and forces the newest waits."""
+    """Looks at what comes, also while a method of the device is at work. It stays in the socket, for until it is read taut puts what is newer in the
+    place of what would follow; but a stop comes ahead of it."""
 
     def __init__(self, link: socket.socket, urge: Any):
         super().__init__(daemon=True)
         self.link, self.urge = link, urge
-        self.changed, self.waiting, self.ended = threading.Condition(), [], False
+        self.changed, self.ahead = threading.Condition(), []
+        self.has_more = self.ended = False
+        link.setsockopt(socket.SOL_SOCKET, SO_PEEK_OFF, 0)
 
     def run(self) -> None:
         while not self.ended:
+            frame = self.read(socket.MSG_PEEK)
             with self.changed:
-                self.changed.wait_for(lambda: len(self.waiting) < KEPT)
-            select.select([self.link], [], [])
-            try:
-                frame = self.link.recv(LONGEST)
-            except BlockingIOError:
-                continue
-            except OSError:
-                frame = b""
-            if not frame or frame[0] == STOP:
+                if not frame:
+                    self.ended = True
+                    self.urge()
+                elif frame[0] == STOP:
+                    self.bring_stop()
+                self.has_more = True
+                self.changed.notify()
+
+    def read(self, flags: int) -> bytes | None:
+        """A frame; nothing in it is the end, ``None``: there is none now."""
+        try:
+            return self.link.recv(LONGEST, flags)
+        except BlockingIOError:
+            return None
+        except OSError:
+            return b""
+
+    def bring_stop(self) -> None:
+        """Unless it was taken meanwhile. What would move the device before it is dropped."""
+        while frame := self.read(socket.MSG_DONTWAIT):
+            self.ahead.append(frame)
+            if frame[0] == STOP:
+                stays = [old for old in self.ahead if old[0] not in (ENABLE, APPLY, DRIVE)]
+                self.ahead = sorted(stays, key=lambda old: old[0] != STOP)
                 self.urge()
-            with self.changed:
-                self.put(frame)
-                self.changed.notify_all()
+                return
 
-    def put(self, frame: bytes) -> None:
-        if not frame or frame[0] == STOP:
-            self.waiting = [old for old in self.waiting if old[0] not in (ENABLE, APPLY, DRIVE)]
-        elif frame[0] in (APPLY, DRIVE, TICK, FEEL):
-            self.waiting = [old for old in self.waiting if old[:3] != frame[:3]]
-        if frame:
-            self.waiting.append(frame)
-        else:
-            self.ended = True
-
-    def wait(self, timeout: float) -> int:
-        """How many wait; waits for one at most so long."""
+    def wait(self, timeout: float) -> None:
+        """For a frame, or the end, at most so long."""
         with self.changed:
-            self.changed.wait_for(lambda: self.waiting or self.ended, max(timeout, 0.0))
-            return len(self.waiting)
+            self.changed.wait_for(lambda: self.has_more or self.ended, max(timeout, 0.0))
 
     def take(self) -> bytes | None:
+        """The next frame. After the end there is none, whatever still waits."""
         with self.changed:
-            self.changed.notify_all()
-            return self.waiting.pop(0) if self.waiting else None
+            frame = self.ahead.pop(0) if self.ahead else self.read(socket.MSG_DONTWAIT)
+            self.ended |= frame == b""
+            self.has_more = frame is not None
+            return None if self.ended else frame
 
 
 class _Device:
@@ -141,7 +150,7 @@ class _Device:
         self.begun: dict[int, bytes] = {}
         self.ended = False
         self.inbox = _Inbox(link, self.urge)
-        link.setblocking(False)
+        link.setblocking(True)
 
     def urge(self) -> None:
         """From the thread that reads: a stop came, or the end."""
@@ -151,7 +160,7 @@ class _Device:
         frame = HEADER.pack(kind, what, channel, flags, number) + rest
         while True:
             try:
-                self.link.send(frame, socket.MSG_NOSIGNAL)
+                self.link.send(frame, socket.MSG_NOSIGNAL | socket.MSG_DONTWAIT)
                 return True
             except BlockingIOError:
                 if not wait:
@@ -185,12 +194,14 @@ class _Device:
         self.say(DEVICE, flags=flags, number=VERSION, rest=struct.pack("<f", stiffness or 0.0) + name, wait=True)
 
     def hear(self, timeout: float) -> Iterable[tuple[int, int, int, int, int, bytes]]:
-        """What waits; waits for it at most so long. What comes meanwhile is for the next time, for there are other things to do."""
-        for _ in range(self.inbox.wait(timeout)):
-            frame = self.inbox.take()
-            if frame is not None:
-                yield (*HEADER.unpack_from(frame), frame[HEADER.size :])
-        self.ended |= self.inbox.ended and not self.inbox.waiting
+        """What comes within that time. Then there are other things to do, after one frame at least."""
+        until = _now() + timeout
+        self.inbox.wait(timeout)
+        while (frame := self.inbox.take()) is not None:
+            yield (*HEADER.unpack_from(frame), frame[HEADER.size :])
+            if _now() >= until:
+                break
+        self.ended |= self.inbox.ended
 
     def shared(self, kind: int, what: int, channel: int, flags: int, number: int, rest: bytes) -> None:
         """What robots and inputs are told alike."""
@@ -242,36 +253,37 @@ class _Lease(threading.Thread):
 
     def __init__(self, stop: Any):
         super().__init__(daemon=True)
-        self.stop, self.changed, self.until = stop, threading.Condition(), None
+        self.stop, self.changed, self.until = stop, threading.Condition(), math.inf
         #: No lease goes on for longer: it is to stop.
         self.bound = math.inf
 
-    def set(self, until: float | None) -> None:
+    def set(self, until: float = math.inf) -> None:
         with self.changed:
-            if until is None:
-                self.bound = math.inf
-            else:
-                until = min(until, self.bound)
-            wakes = self.until is None or until is None or until < self.until
+            until = min(until, self.bound)
+            wakes = until < self.until
             self.until = until
             if wakes:
                 self.changed.notify()
 
     def shorten(self, until: float) -> None:
-        """Until somebody has stopped it."""
+        """Every lease, until this is over."""
         with self.changed:
             self.bound = min(self.bound, until)
-            self.until = self.bound if self.until is None else min(self.until, self.bound)
-            self.changed.notify()
+            self.set(self.until)
+
+    def over(self) -> None:
+        """It is being stopped."""
+        with self.changed:
+            self.bound = self.until = math.inf
 
     def run(self) -> None:
         while True:
             with self.changed:
-                left = None if self.until is None else self.until - _now()
-                if left is None or left > 0:
-                    self.changed.wait(left)
+                left = self.until - _now()
+                if left > 0:
+                    self.changed.wait(min(left, threading.TIMEOUT_MAX))
                     continue
-                self.until = None
+                self.until = math.inf
             self.stop()
 
 
@@ -284,7 +296,7 @@ class _Robot(_Device):
 
     def __init__(self, link: socket.socket, made: Any):
         super().__init__(link, made)
-        self.enabled = False
+        self.enabled, self.stopping = False, threading.Lock()
         self.lease = _Lease(self.expire)
         self.lease.start()
 
@@ -292,13 +304,21 @@ class _Robot(_Device):
         if not self.ended:
             self.lease.shorten(_now() + PROMPT)
 
+    def stop(self, cause: str) -> None:
+        with self.stopping:
+            self.made.stop(cause)
+
     def expire(self) -> None:
         self.enabled = False
+        if not self.stopping.acquire(blocking=False):
+            return  # A stop is at work.
         try:
             self.made.stop("lease")
         except BaseException:  # Nothing else stops it: its socket's end does here.
             traceback.print_exc()
             os._exit(1)
+        finally:
+            self.stopping.release()
         self.say(STOPPED, rest=b"lease")
 
     def run(self) -> None:
@@ -313,9 +333,10 @@ class _Robot(_Device):
                     due = max(due + period, _now())
                     self.report()
         finally:
+            _ignore_signals()
             self.ended, self.enabled = True, False
-            self.lease.set(None)
-            self.made.stop("end")
+            self.lease.over()
+            self.stop("end")
 
     def obey(self, kind: int, what: int, channel: int, flags: int, number: int, rest: bytes) -> None:
         if kind == LIMITS:
@@ -324,7 +345,7 @@ class _Robot(_Device):
             box = None if None in known[:6] else (tuple(known[:3]), tuple(known[3:6]))
             getattr(self.made, "limit", bool)(Limits(box, known[6], known[7]))
         elif kind == ENABLE:
-            self.lease.set(None)
+            self.lease.set()
             getattr(self.made, "enable", bool)()
             self.enabled = True
         elif kind in (APPLY, DRIVE) and self.enabled:
@@ -338,11 +359,11 @@ class _Robot(_Device):
             else:
                 self.made.drive(self.channels[channel].name, SCHEMAS[what - 1]._unpack(rest[8:]), left)
             if not self.enabled:  # Its lease ended meanwhile: what was done last is not to last.
-                self.made.stop("lease")
+                self.stop("lease")
         elif kind == STOP:
             self.enabled = False
-            self.lease.set(None)
-            self.made.stop(rest.decode())
+            self.lease.over()
+            self.stop(rest.decode())
             self.say(STOPPED, number=number, rest=b"told", wait=True)
         else:
             self.shared(kind, what, channel, flags, number, rest)
@@ -412,10 +433,15 @@ def _named(spec: str, group: str | None) -> tuple[str, list[str]]:
     return known[name], [argument] if argument else []
 
 
-def _end(number: int, _: Any) -> None:
-    """A signal that ends the program stops the robot on the way, which no further signal cuts short."""
+def _ignore_signals() -> None:
+    """None cuts short the stop of a robot whose program ends."""
     for name in SIGNALS:
         signal.signal(getattr(signal, name), signal.SIG_IGN)
+
+
+def _end(number: int, _: Any) -> None:
+    """A signal that ends the program stops the robot on the way."""
+    _ignore_signals()
     raise SystemExit(128 + number)
 
 

@@ -7,7 +7,6 @@ the units that the robot is set to, and so are limits. ``python -m taut.lerobot 
 
 from __future__ import annotations
 
-import functools
 import importlib
 import json
 import logging
@@ -195,24 +194,23 @@ class _Observation:
 
 def observation(end: type) -> Any:
     """The channel of observations: ``taut.Sender`` or ``taut.Receiver``."""
-    return end(OBSERVATION, _Observation(), kind="feedback")
+    made = end(OBSERVATION, _Observation(), kind="feedback")
+    #: Why some could not be sent, as far as it was said.
+    made.refusals = set()
+    return made
 
 
 def tell(sender: Any, numbers: dict[str, float]) -> None:
-    """Sends an observation if anybody listens. One that cannot be sent stops nothing."""
+    """Sends an observation if anybody listens. One that cannot be sent stops nothing, and is said once."""
     from taut import Error
 
     try:
         if sender.is_open:
             sender.send(numbers)
     except Error as why:
-        _warn(str(why))
-
-
-@functools.lru_cache(maxsize=16)
-def _warn(why: str) -> None:
-    """Once."""
-    logging.warning("taut: %s", why)
+        if str(why) not in sender.refusals:
+            sender.refusals.add(str(why))
+            logging.warning("taut: %s", why)
 
 
 class _Served(Follower):

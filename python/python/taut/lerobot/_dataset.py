@@ -52,9 +52,9 @@ def convert(recordings: Iterable[str | os.PathLike], folder: str | os.PathLike, 
     within as long where it was. Raises ``ValueError`` when nothing moved in it.
     """
     folder = Path(folder)
-    partial = folder.with_name(f"{folder.name}.partial")
     if folder.exists():
         raise ValueError(f"{folder} is there already: name a new folder")
+    partial = folder.with_name(f"{folder.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     action, seen = _Signal(), _Signal()
     episodes = []
