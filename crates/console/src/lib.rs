@@ -17,6 +17,7 @@
 //! When the page in control is gone, hidden or hung, its device gives no more samples: the robot's watchdog stops the robot, and only a person
 //! resumes it.
 
+mod asks;
 mod assets;
 mod device;
 pub mod frame;
@@ -42,6 +43,7 @@ use taut_io::Clock;
 use taut_io::device::Buttons;
 use taut_session::{ChannelId, Priority};
 
+use self::asks::Asks;
 pub use self::device::ConsoleDevice;
 use self::gate::Gate;
 use self::outbox::Mailbox;
@@ -195,10 +197,7 @@ struct State {
     stopped: Time,
     /// Newest line of each kind of [`KEPT`], and of what was chosen of each offer.
     kept: BTreeMap<&'static str, Arc<[u8]>>,
-    /// A page that looks on may ask for a key picture.
-    next_key: Time,
-    /// What pages ask of encoders, not yet sent, newest of each channel.
-    asks: BTreeMap<u8, Vec<u8>>,
+    asks: Asks,
 }
 
 impl Console {
@@ -230,8 +229,7 @@ impl Console {
             heard: BTreeMap::new(),
             stopped: Time::ZERO,
             kept: BTreeMap::from([("console", frame::event(&about.to_string()))]),
-            next_key: Time::ZERO,
-            asks: BTreeMap::new(),
+            asks: Asks::new(),
         };
         let shared = Arc::new(Shared {
             gate: Gate::new(listener.local_addr()?.port(), config.token),

@@ -11,7 +11,6 @@ use taut_agent::Alarm;
 use taut_core::{Duration, Time};
 use taut_io::device::Pressed;
 use taut_io::{Clock, connections, fall_back, outrank, spawn_unprivileged, stand_back};
-use taut_media::picture::Ask;
 use tungstenite::handshake::derive_accept_key;
 use tungstenite::protocol::{Message, Role, WebSocket, WebSocketConfig};
 
@@ -27,8 +26,6 @@ use crate::{Choice, Elsewhere, Offer, PAGES, Shared, State};
 pub(crate) const PATIENCE: Duration = Duration::from_secs(1);
 /// Connections at most that fetch files, or are not known to be pages yet: pages have their own places.
 pub(crate) const CONNECTIONS: usize = 16;
-/// A page that looks on has a key picture so seldom, at most: it costs the others their rate.
-const KEYS: Duration = Duration::from_secs(1);
 /// A reset or a resume that was pressed longer ago does not count.
 const MEANT: Duration = Duration::from_secs(1);
 /// A page or an aside that said nothing for longer keeps no other from its place: a page pings twice a second.
@@ -356,25 +353,13 @@ impl Shared {
         }
     }
 
-    /// The encoder goes by what the page in control has. Another one may lack what that has: it gets a key picture once in a while.
     fn ask(&self, now: Time, page: PageId, channel: u8, ask: Vec<u8>) {
-        let mut state = self.lock();
         if usize::from(channel) >= self.pictures.len() {
             return;
         }
+        let mut state = self.lock();
         let sits = state.seat.holder().is_none_or(|holder| holder == page);
-        let is_key = |ask: &[u8]| matches!(Ask::parse(ask), Ok(Ask::Key(_)));
-        let key = is_key(&ask);
-        if !(sits || key && now >= state.next_key) {
-            return;
-        }
-        if key {
-            state.next_key = now + KEYS;
-        }
-        // A key picture is all that anybody lacks.
-        if key || state.asks.get(&channel).is_none_or(|waiting| !is_key(waiting)) {
-            state.asks.insert(channel, ask);
-        }
+        state.asks.ask(now, page, sits, channel, ask);
     }
 
     /// All pages are told: what is in between is the session's.
@@ -438,6 +423,7 @@ impl State {
     fn remove(&mut self, page: PageId) -> bool {
         self.asides.remove(&page);
         self.heard.remove(&page);
+        self.asks.leave(page);
         self.seat.leave(page);
         self.pages.remove(&page).is_some()
     }
