@@ -55,6 +55,10 @@ pub const INPUT_LEASE: [Duration; 2] = [Duration::from_millis(100), Duration::fr
 pub const PAGES: usize = 8;
 /// Kinds of events of which the last one is kept for pages that come later.
 const KEPT: [&str; 4] = ["console", "connected", "robot", "status"];
+/// Of these not where the session has said nothing for [`UNTOLD`]: how the robot is nobody knows then.
+const STANDING: [&str; 2] = ["robot", "status"];
+/// It reports several times a second.
+const UNTOLD: Duration = Duration::from_secs(1);
 
 /// A channel of pictures to the operator.
 #[derive(Clone, Debug)]
@@ -197,6 +201,8 @@ struct State {
     stopped: Time,
     /// Newest line of each kind of [`KEPT`], and of what was chosen of each offer.
     kept: BTreeMap<&'static str, Arc<[u8]>>,
+    /// When the session reported last.
+    told: Time,
     asks: Asks,
 }
 
@@ -229,6 +235,7 @@ impl Console {
             heard: BTreeMap::new(),
             stopped: Time::ZERO,
             kept: BTreeMap::from([("console", frame::event(&about.to_string()))]),
+            told: Time::ZERO,
             asks: Asks::new(),
         };
         let shared = Arc::new(Shared {
@@ -270,6 +277,9 @@ impl Console {
         let mut state = self.0.lock();
         if let Some(kind) = KEPT.iter().find(|known| **known == kind) {
             state.kept.insert(kind, message.clone());
+        }
+        if kind == "status" {
+            state.told = Clock::since_boot();
         }
         if let ("connected", Some(max_age)) = (kind, value["max_age_ms"].as_f64()) {
             state.seat.limit_lease(Duration::from_nanos((max_age * 1e6) as u64));

@@ -20,7 +20,7 @@ use crate::gate::{Asked, PROTOCOL, REQUEST};
 use crate::outbox::{Closed, Due, Mailbox};
 use crate::page::{Carrier, Conversation, write_to};
 use crate::seat::{ABSENT, PageId};
-use crate::{Choice, Elsewhere, Offer, PAGES, Shared, State};
+use crate::{Choice, Elsewhere, Offer, PAGES, STANDING, Shared, State, UNTOLD};
 
 /// Whoever asks has so long for a request, and to read each part of an answer.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(1);
@@ -257,7 +257,9 @@ impl Shared {
             state.asides.insert(page, mailbox.clone());
             return Some(page);
         }
-        state.kept.values().for_each(|message| mailbox.event(message.clone()));
+        let is_told = now.saturating_since(state.told) <= UNTOLD;
+        let kept = state.kept.iter().filter(|(kind, _)| is_told || !STANDING.contains(kind));
+        kept.for_each(|(_, message)| mailbox.event(message.clone()));
         // Where another one is there somebody takes control by its button.
         let is_alone = state.pages.keys().all(|other| state.silence(now, *other) > ABSENT);
         if is_alone {
@@ -433,6 +435,7 @@ impl State {
 mod tests {
     use std::sync::mpsc::{Receiver, channel};
 
+    use serde_json::Value;
     use taut_io::device::Buttons;
 
     use super::*;
@@ -511,6 +514,25 @@ mod tests {
         // None is heard any more.
         let third = enters(ABSENT * 4);
         assert_eq!(shared.lock().seat.holder(), third);
+        Ok(())
+    }
+
+    #[test]
+    fn a_page_that_comes_is_told_how_the_robot_is_only_while_the_session_says_so() -> io::Result<()> {
+        let (shared, _) = console()?;
+        let console = Console(shared.clone());
+        console.tell(r#"{"event":"robot","state":"ENABLED"}"#);
+        console.tell(r#"{"event":"status"}"#);
+        let told = Clock::since_boot();
+        let all = ["console", "robot", "status", "seat"];
+        for (at, kinds) in [(told, &all[..]), (told + UNTOLD * 2, &["console", "seat"][..])] {
+            let mailbox = Mailbox::default();
+            assert!(shared.enter(at, &mailbox, false).is_some());
+            for kind in kinds {
+                let message = mailbox.wait(PATIENCE.into()).unwrap().message.unwrap();
+                assert_eq!(serde_json::from_slice::<Value>(&message[1..]).unwrap()["event"], *kind);
+            }
+        }
         Ok(())
     }
 }
