@@ -137,7 +137,8 @@ async function streams({ transport, control }: Way, listener: Listener, what: st
 
 /** `over`: the stop is acknowledged, whatever way it went: it is not said here any more. */
 export interface Aside {
-  send(stop: Uint8Array): void;
+  /** False: it goes there once there is a way. */
+  send(stop: Uint8Array): boolean;
   over(): void;
 }
 
@@ -167,14 +168,23 @@ export function aside(token: () => string, tell: (message: Uint8Array) => void):
   return {
     send(message) {
       stop = message;
-      if (isAsking || (other && other.readyState < WebSocket.CLOSING)) return;
+      if (other?.readyState === WebSocket.OPEN) {
+        // What the gateway said of the one before may not count any more.
+        other.send(stop as Uint8Array<ArrayBuffer>);
+        return true;
+      }
+      if (isAsking || (other && other.readyState < WebSocket.CLOSING)) return false;
       // The first at once; after one that failed, when the gateway answers.
-      if (!hasFailed) return open();
+      if (!hasFailed) {
+        open();
+        return false;
+      }
       isAsking = true;
       void ask().then((answer) => {
         isAsking = false;
         if (stop && answer !== undefined) open();
       });
+      return false;
     },
     over() {
       stop = null;

@@ -278,8 +278,8 @@ class Console {
     const stop = wire.button(wire.Button.stop, this.stopSaidAt);
     const sent = this.send(stop);
     const isSlow = this.stopPressedAt !== null && this.stopSaidAt - this.stopPressedAt >= STOP_ASIDE;
-    if (!sent || isSlow) this.stopAside.send(stop);
-    this.panels.stopPressed(sent);
+    const sentAside = (!sent || isSlow) && this.stopAside.send(stop);
+    this.panels.stopPressed(sent || sentAside);
   }
 
   /** What does not follow a stop too soon for that to be meant. */

@@ -33,7 +33,8 @@ export class Panels {
   private isFar = "";
   private said = new Map<string, string>();
   private stands = "NO LINK";
-  private toldAt = -Infinity;
+  /** Or when the gateway was there; `Infinity`: it is not. */
+  private toldAt = Infinity;
   private standsSince = 0;
 
   /** Writes only what has changed: a screen reader hears nothing twice. */
@@ -103,6 +104,7 @@ export class Panels {
 
   lost(why: string): void {
     this.standing("NO LINK");
+    this.toldAt = Infinity;
     this.seat = why;
     this.far(null, 0);
     this.buttons(false);
@@ -137,6 +139,7 @@ export class Panels {
   event(event: any, now: number): void {
     switch (event.event) {
       case "console":
+        this.toldAt = now;
         this.posture.expect(event.model);
         return this.write("title", event.title);
       case "seat": {
@@ -194,7 +197,7 @@ export class Panels {
 
   /** `isLent`: a headset shows the hand, too, which is drawn then whatever else may be asked for. `age`: of the picture that is shown, ms; `NaN`: none is. */
   draw(now: number, isLent: boolean, age: number): void {
-    if (this.stands !== "NO LINK" && now - this.toldAt > UNTOLD) this.standing("NOT KNOWN");
+    if (now - this.toldAt > UNTOLD) this.standing("NOT KNOWN");
     const fresh = this.newest && now - this.newest.at < 500 ? this.newest.sample : null;
     this.write("force", fresh ? `${Math.hypot(...fresh.force).toFixed(2)} N` : "–");
     this.write("position", fresh ? fresh.position.map((value) => (value * 1000).toFixed(1)).join(", ") + " mm" : "–");

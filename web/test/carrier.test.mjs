@@ -130,3 +130,12 @@ test("a stop goes another way by the token that the page's address has by then",
   send([2]);
   assert.deepEqual(sockets.map((socket) => socket.token), ["x", "y"]);
 });
+
+test("a stop goes again by another way that is open, as often as it is said", () => {
+  const { send } = aside(() => "x", () => {});
+  assert.equal(send([1]), false);
+  sockets[0].open();
+  assert.equal(send([2]), true);
+  assert.equal(send([3]), true);
+  assert.deepEqual(sockets[0].sent, [1, 2, 3]);
+});

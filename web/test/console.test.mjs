@@ -185,6 +185,7 @@ inEachBrowser((browser) => {
     try {
       const page = await open(browser(), session, () => {
         const { get, set } = Object.getOwnPropertyDescriptor(WebSocket.prototype, "onmessage");
+        globalThis.hangs = true;
         const isTold = ({ data }) => globalThis.hangs && /"event":"(status|robot)"/.test(new TextDecoder().decode(data));
         Object.defineProperty(WebSocket.prototype, "onmessage", {
           get,
@@ -193,6 +194,9 @@ inEachBrowser((browser) => {
           },
         });
       });
+      // Nor where it has said nothing yet.
+      await shows(page, "#standing", /^NOT KNOWN$/);
+      await page.evaluate(() => (globalThis.hangs = false));
       await resume(page);
       await page.evaluate(() => (globalThis.hangs = true));
       await shows(page, "#standing", /^NOT KNOWN$/);

@@ -79,7 +79,7 @@ impl OperatorDevice for ConsoleDevice {
     }
     fn limit_bitrate(&mut self, _: Bitrate) {}
     fn poll_message(&mut self, _: Time) -> Option<DeviceMessage> {
-        let (place, payload) = self.shared.lock().asks.pop_first()?;
+        let (place, payload) = self.shared.lock().asks.poll()?;
         let channel = self.shared.pictures.get(usize::from(place))?.asks?;
         Some(DeviceMessage::Payload { channel, payload })
     }

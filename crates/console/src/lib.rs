@@ -17,6 +17,7 @@
 //! When the page in control is gone, hidden or hung, its device gives no more samples: the robot's watchdog stops the robot, and only a person
 //! resumes it.
 
+mod asks;
 mod assets;
 mod device;
 pub mod frame;
@@ -42,6 +43,7 @@ use taut_io::Clock;
 use taut_io::device::Buttons;
 use taut_session::{ChannelId, Priority};
 
+use self::asks::Asks;
 pub use self::device::ConsoleDevice;
 use self::gate::Gate;
 use self::outbox::Mailbox;
@@ -53,6 +55,10 @@ pub const INPUT_LEASE: [Duration; 2] = [Duration::from_millis(100), Duration::fr
 pub const PAGES: usize = 8;
 /// Kinds of events of which the last one is kept for pages that come later.
 const KEPT: [&str; 4] = ["console", "connected", "robot", "status"];
+/// Of these not where the session has said nothing for [`UNTOLD`]: how the robot is nobody knows then.
+const STANDING: [&str; 2] = ["robot", "status"];
+/// It reports several times a second.
+const UNTOLD: Duration = Duration::from_secs(1);
 
 /// A channel of pictures to the operator.
 #[derive(Clone, Debug)]
@@ -195,10 +201,9 @@ struct State {
     stopped: Time,
     /// Newest line of each kind of [`KEPT`], and of what was chosen of each offer.
     kept: BTreeMap<&'static str, Arc<[u8]>>,
-    /// A page that looks on may ask for a key picture.
-    next_key: Time,
-    /// What pages ask of encoders, not yet sent, newest of each channel.
-    asks: BTreeMap<u8, Vec<u8>>,
+    /// When the session reported last.
+    told: Time,
+    asks: Asks,
 }
 
 impl Console {
@@ -230,8 +235,8 @@ impl Console {
             heard: BTreeMap::new(),
             stopped: Time::ZERO,
             kept: BTreeMap::from([("console", frame::event(&about.to_string()))]),
-            next_key: Time::ZERO,
-            asks: BTreeMap::new(),
+            told: Time::ZERO,
+            asks: Asks::new(),
         };
         let shared = Arc::new(Shared {
             gate: Gate::new(listener.local_addr()?.port(), config.token),
@@ -272,6 +277,9 @@ impl Console {
         let mut state = self.0.lock();
         if let Some(kind) = KEPT.iter().find(|known| **known == kind) {
             state.kept.insert(kind, message.clone());
+        }
+        if kind == "status" {
+            state.told = Clock::since_boot();
         }
         if let ("connected", Some(max_age)) = (kind, value["max_age_ms"].as_f64()) {
             state.seat.limit_lease(Duration::from_nanos((max_age * 1e6) as u64));

@@ -11,7 +11,6 @@ use taut_agent::Alarm;
 use taut_core::{Duration, Time};
 use taut_io::device::Pressed;
 use taut_io::{Clock, connections, fall_back, outrank, spawn_unprivileged, stand_back};
-use taut_media::picture::Ask;
 use tungstenite::handshake::derive_accept_key;
 use tungstenite::protocol::{Message, Role, WebSocket, WebSocketConfig};
 
@@ -21,14 +20,12 @@ use crate::gate::{Asked, PROTOCOL, REQUEST};
 use crate::outbox::{Closed, Due, Mailbox};
 use crate::page::{Carrier, Conversation, write_to};
 use crate::seat::{ABSENT, PageId};
-use crate::{Choice, Elsewhere, Offer, PAGES, Shared, State};
+use crate::{Choice, Elsewhere, Offer, PAGES, STANDING, Shared, State, UNTOLD};
 
 /// Whoever asks has so long for a request, and to read each part of an answer.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(1);
 /// Connections at most that fetch files, or are not known to be pages yet: pages have their own places.
 pub(crate) const CONNECTIONS: usize = 16;
-/// A page that looks on has a key picture so seldom, at most: it costs the others their rate.
-const KEYS: Duration = Duration::from_secs(1);
 /// A reset or a resume that was pressed longer ago does not count.
 const MEANT: Duration = Duration::from_secs(1);
 /// A page or an aside that said nothing for longer keeps no other from its place: a page pings twice a second.
@@ -260,7 +257,9 @@ impl Shared {
             state.asides.insert(page, mailbox.clone());
             return Some(page);
         }
-        state.kept.values().for_each(|message| mailbox.event(message.clone()));
+        let is_told = now.saturating_since(state.told) <= UNTOLD;
+        let kept = state.kept.iter().filter(|(kind, _)| is_told || !STANDING.contains(kind));
+        kept.for_each(|(_, message)| mailbox.event(message.clone()));
         // Where another one is there somebody takes control by its button.
         let is_alone = state.pages.keys().all(|other| state.silence(now, *other) > ABSENT);
         if is_alone {
@@ -356,25 +355,13 @@ impl Shared {
         }
     }
 
-    /// The encoder goes by what the page in control has. Another one may lack what that has: it gets a key picture once in a while.
     fn ask(&self, now: Time, page: PageId, channel: u8, ask: Vec<u8>) {
-        let mut state = self.lock();
         if usize::from(channel) >= self.pictures.len() {
             return;
         }
+        let mut state = self.lock();
         let sits = state.seat.holder().is_none_or(|holder| holder == page);
-        let is_key = |ask: &[u8]| matches!(Ask::parse(ask), Ok(Ask::Key(_)));
-        let key = is_key(&ask);
-        if !(sits || key && now >= state.next_key) {
-            return;
-        }
-        if key {
-            state.next_key = now + KEYS;
-        }
-        // A key picture is all that anybody lacks.
-        if key || state.asks.get(&channel).is_none_or(|waiting| !is_key(waiting)) {
-            state.asks.insert(channel, ask);
-        }
+        state.asks.ask(now, page, sits, channel, ask);
     }
 
     /// All pages are told: what is in between is the session's.
@@ -438,6 +425,7 @@ impl State {
     fn remove(&mut self, page: PageId) -> bool {
         self.asides.remove(&page);
         self.heard.remove(&page);
+        self.asks.leave(page);
         self.seat.leave(page);
         self.pages.remove(&page).is_some()
     }
@@ -447,6 +435,7 @@ impl State {
 mod tests {
     use std::sync::mpsc::{Receiver, channel};
 
+    use serde_json::Value;
     use taut_io::device::Buttons;
 
     use super::*;
@@ -525,6 +514,25 @@ mod tests {
         // None is heard any more.
         let third = enters(ABSENT * 4);
         assert_eq!(shared.lock().seat.holder(), third);
+        Ok(())
+    }
+
+    #[test]
+    fn a_page_that_comes_is_told_how_the_robot_is_only_while_the_session_says_so() -> io::Result<()> {
+        let (shared, _) = console()?;
+        let console = Console(shared.clone());
+        console.tell(r#"{"event":"robot","state":"ENABLED"}"#);
+        console.tell(r#"{"event":"status"}"#);
+        let told = Clock::since_boot();
+        let all = ["console", "robot", "status", "seat"];
+        for (at, kinds) in [(told, &all[..]), (told + UNTOLD * 2, &["console", "seat"][..])] {
+            let mailbox = Mailbox::default();
+            assert!(shared.enter(at, &mailbox, false).is_some());
+            for kind in kinds {
+                let message = mailbox.wait(PATIENCE.into()).unwrap().message.unwrap();
+                assert_eq!(serde_json::from_slice::<Value>(&message[1..]).unwrap()["event"], *kind);
+            }
+        }
         Ok(())
     }
 }

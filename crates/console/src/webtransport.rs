@@ -209,6 +209,11 @@ impl Streams {
         tokio::spawn(send_states(connection.clone(), waiting));
         Self { runtime: Handle::current(), connection, mailbox: mailbox.clone(), told, states }
     }
+
+    /// Does this push out no other datagram that waits?
+    fn has_room(&self, message: &[u8]) -> bool {
+        self.connection.quic_connection().datagram_send_buffer_space() >= SESSION + message.len()
+    }
 }
 
 impl Carrier for Streams {
@@ -234,13 +239,14 @@ impl Carrier for Streams {
             }
             Kind::Sound => {
                 // Where there is no room for it the oldest makes way.
-                let room = self.connection.quic_connection().datagram_send_buffer_space();
-                let has_room = room >= SESSION + message.len();
+                let has_room = self.has_room(&message);
                 if self.connection.send_datagram(message).is_err() || !has_room {
                     self.mailbox.lost_sound();
                 }
             }
-            Kind::Joints => drop(self.connection.send_datagram(message)),
+            // They push out no sound: newer ones follow.
+            Kind::Joints if self.has_room(&message) => drop(self.connection.send_datagram(message)),
+            Kind::Joints => {}
         }
         Ok(())
     }
