@@ -58,7 +58,7 @@ pub(crate) trait Publish: Send {
     /// A message that stops the robot, for which there is room where others find none.
     ///
     /// # Errors
-    /// When it was not taken.
+    /// When it was not taken, or not behind all that was published before: it has to be told again.
     fn stop(&self, message: &[u8]) -> Result<(), String> {
         self.publish(message)
     }

@@ -128,10 +128,13 @@ impl Publish for Publisher {
         write(&self.writer, message)
     }
 
+    /// Behind what moves the robot it has to be told, too: whoever was frozen hears that as soon as they go on.
     fn stop(&self, message: &[u8]) -> Result<(), String> {
         let written = write(&self.writer, message);
-        let again = |why| self.for_stops.as_ref().map_or(Err(why), |writer| write(writer, message));
-        written.or_else(again)
+        if let (Err(_), Some(writer)) = (&written, &self.for_stops) {
+            _ = write(writer, message);
+        }
+        written
     }
 
     fn subscribers(&self) -> Arc<AtomicUsize> {
@@ -235,14 +238,16 @@ impl Participant {
 impl backend::Participant for Participant {
     fn publish(&mut self, topic: &str, kind: &str, qos: Qos) -> Result<Box<dyn Publish>, String> {
         let moves = qos.moves;
+        // Old stops are for nobody who comes later.
+        let of_stops = policies(Qos { transient_local: false, ..qos }, qos.reliable.unwrap_or(true));
         let (made, qos) = self.topic(topic, kind, qos, qos.reliable.unwrap_or(true))?;
         let publisher = self.domain.create_publisher(&qos).map_err(failed)?;
-        let create = || {
-            let writer = publisher.create_datawriter_no_key::<Opaque, Adapter>(&made, Some(qos.clone()));
+        let create = |qos| {
+            let writer = publisher.create_datawriter_no_key::<Opaque, Adapter>(&made, Some(qos));
             writer.map_err(failed)
         };
-        let writer = create()?;
-        let for_stops = moves.then(create).transpose()?;
+        let writer = create(qos)?;
+        let for_stops = moves.then(|| create(of_stops)).transpose()?;
         let subscribers = Arc::<AtomicUsize>::default();
         self.writers.push((writer.guid(), Arc::clone(&subscribers)));
         self.add(writer.guid(), topic, kind);

@@ -16,6 +16,8 @@ const MEASURED_FOR: Duration = Duration::from_millis(200);
 /// A stop is told so often: one that is lost is followed by the next.
 const STOPS: u32 = 10;
 const STOP_PERIOD: Duration = Duration::from_millis(20);
+/// What is owed of a stop is told for so long, about the longest lease of a subscriber; after that somebody else may drive the robot.
+const OWED_FOR: Duration = Duration::from_secs(60);
 
 /// What the thread has to write.
 enum Order {
@@ -24,16 +26,17 @@ enum Order {
         motion: Motion,
         until: Instant,
     },
-    /// `at`: where it is held, one place for the whole stop.
+    /// `at`: where it is held, one place for the whole stop. `until`: when it is forgotten.
     Stop {
         left: u32,
         at: Option<Motion>,
+        until: Instant,
     },
 }
 
 impl Order {
-    const fn stop() -> Self {
-        Self::Stop { left: STOPS, at: None }
+    fn stop() -> Self {
+        Self::Stop { left: STOPS, at: None, until: clock::now() + OWED_FOR }
     }
 }
 
@@ -169,11 +172,11 @@ impl Output {
         let mut state = self.shared.lock();
         // This stop was told of as one that the topic does not take, or that nobody hears.
         let mut is_told = false;
-        let mut was_heard = true;
+        let mut before = 0;
         loop {
-            let heard = self.is_heard();
-            let is_back = !std::mem::replace(&mut was_heard, heard.is_ok()) && was_heard;
-            let message = self.message(&mut state, is_back);
+            let count = self.subscribers.load(Ordering::Acquire);
+            let somebody_came = count > std::mem::replace(&mut before, count);
+            let message = self.message(&mut state, somebody_came);
             let stopping = matches!(state.order, Order::Stop { left: 1.., .. });
             state.is_new = false;
             if stopping {
@@ -181,8 +184,8 @@ impl Output {
             }
             // Nobody knows where to hold it until it says so.
             let mut counts = message.is_some() || self.moving.on_stop != OnStop::Hold;
-            let mut why =
-                heard.err().filter(|_| self.moving.on_stop != OnStop::Silence).map(|why| why.to_string());
+            let says_why = stopping && !is_told && self.moving.on_stop != OnStop::Silence;
+            let mut why = says_why.then(|| self.is_heard().err()).flatten().map(|why| why.to_string());
             if let Some(motion) = message {
                 drop(state);
                 let message = self.moving.format.write(&motion, clock::since_1970());
@@ -205,7 +208,7 @@ impl Output {
             }
             is_told &= matches!(state.order, Order::Stop { left: 1.., .. });
             let wait = match &state.order {
-                Order::Nothing => Duration::from_secs(1),
+                Order::Nothing => Duration::MAX,
                 Order::Move { until, .. } => self.end(&state, *until).saturating_duration_since(clock::now()),
                 Order::Stop { .. } => STOP_PERIOD,
             };
@@ -220,15 +223,25 @@ impl Output {
     }
 
     /// What is to be written now.
-    fn message(&self, state: &mut Written, is_back: bool) -> Option<Motion> {
-        if let Order::Move { until, .. } = &state.order
-            && self.end(state, *until) <= clock::now()
-        {
+    fn message(&self, state: &mut Written, somebody_came: bool) -> Option<Motion> {
+        let now = clock::now();
+        let is_over = match &state.order {
+            Order::Nothing => false,
+            Order::Move { until, .. } => self.end(state, *until) <= now,
+            Order::Stop { until, .. } => *until <= now && !state.is_new,
+        };
+        match &mut state.order {
             // A lease that is over is a stop, whoever is held up.
-            state.order = Order::stop();
-        } else if let (Order::Stop { .. }, true) = (&state.order, is_back) {
-            // Whoever was away may not have heard the stop, and may be where they were told to be, or not.
-            (state.order, state.told) = (Order::stop(), None);
+            Order::Move { .. } if is_over => state.order = Order::stop(),
+            Order::Stop { .. } if is_over => state.order = Order::Nothing,
+            // Who came may have been away, not have heard the stop, and be where they were told to be, or not.
+            Order::Stop { left, at, .. } if somebody_came => {
+                if *left == 0 {
+                    (*at, state.told) = (None, None);
+                }
+                *left = STOPS;
+            }
+            _ => {}
         }
         match &state.order {
             Order::Move { motion, .. } if state.is_new => Some(motion.clone()),

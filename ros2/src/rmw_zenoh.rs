@@ -19,6 +19,8 @@ use crate::clock;
 use crate::config::Qos;
 use crate::type_hash::{self, UNSUPPORTED};
 
+/// Of the node that a bridge is.
+const NODE: &str = "taut";
 /// Peers' ends on our topics that are kept in mind at most.
 const MAX_PEERS: usize = 4_096;
 /// Publishers and subscribers have numbers below this; another hash's is so much above.
@@ -97,6 +99,7 @@ struct End {
 struct Peer {
     session: String,
     is_publisher: bool,
+    node: String,
     topic: String,
     kind: String,
     hash: String,
@@ -106,12 +109,13 @@ impl Peer {
     /// `@ros2_lv/DOMAIN/SESSION/NODE/ENTITY/MP|MS/ENCLAVE/NAMESPACE/NODE_NAME/TOPIC/TYPE/HASH/QOS`
     fn read(token: &str) -> Option<Self> {
         let parts: Vec<&str> = token.split('/').collect();
-        let [_, _, session, _, _, what @ ("MP" | "MS"), _, _, _, topic, kind, hash, _] = parts[..] else {
+        let [_, _, session, _, _, what @ ("MP" | "MS"), _, _, node, topic, kind, hash, _] = parts[..] else {
             return None;
         };
         Some(Self {
             session: session.to_owned(),
             is_publisher: what == "MP",
+            node: node.to_owned(),
             topic: topic.replace('%', "/"),
             kind: kind.to_owned(),
             hash: hash.to_owned(),
@@ -146,7 +150,7 @@ impl End {
         let what = if self.outlet.is_some() { "MP" } else { "MS" };
         let quality = self.quality();
         let token =
-            format!("@ros2_lv/{domain}/{zid}/0/{entity}/{what}/%/%/taut/{topic}/{kind}/{hash}/{quality}");
+            format!("@ros2_lv/{domain}/{zid}/0/{entity}/{what}/%/%/{NODE}/{topic}/{kind}/{hash}/{quality}");
         self.tokens.push(session.liveliness().declare_token(token).wait().map_err(failed)?);
         self.spoken.push(hash.to_owned());
         Ok(())
@@ -158,6 +162,10 @@ impl End {
 
     /// What is wrong with a peer on this topic.
     fn compare(&self, peer: &Peer) -> Option<String> {
+        if self.outlet.is_none() && self.qos.moves && peer.is_publisher && peer.node == NODE {
+            let why = "and what moves the robot comes back as if a hand went on: give the ends domains of their own";
+            return Some(format!("another bridge publishes it, {why}"));
+        }
         if peer.kind != self.kind {
             return Some(other_type(peer.who(), &peer.kind, &self.kind));
         }
@@ -243,7 +251,7 @@ impl Participant {
             let what = "start one (`ros2 run rmw_zenoh_cpp rmw_zenohd`), or correct `router`";
             format!("no zenoh router answers at {router}: {what} ({error})")
         })?;
-        let node = format!("@ros2_lv/{domain}/{}/0/0/NN/%/%/taut", session.zid());
+        let node = format!("@ros2_lv/{domain}/{}/0/0/NN/%/%/{NODE}", session.zid());
         let node = session.liveliness().declare_token(node).wait().map_err(failed)?;
         Ok(Self { session, domain, ends: Vec::new(), subscribers: Vec::new(), node })
     }
@@ -375,7 +383,7 @@ mod tests {
     fn a_token_tells_topic_type_and_hash() {
         let token = "@ros2_lv/2/aac3/0/10/MS/%/%/listener/%arm%state/std_msgs::msg::dds_::String_/RIHS01_df/::,10:,:,:,,";
         let peer = Peer::read(token).unwrap();
-        assert_eq!((peer.is_publisher, &*peer.topic), (false, "/arm/state"));
+        assert_eq!((peer.is_publisher, &*peer.node, &*peer.topic), (false, "listener", "/arm/state"));
         assert_eq!((&*peer.kind, &*peer.hash), ("std_msgs::msg::dds_::String_", "RIHS01_df"));
         assert_eq!(Peer::read("@ros2_lv/2/aac3/0/0/NN/%/%/listener"), None);
         assert_eq!(Peer::read(&token.replace("MS", "SS")), None);

@@ -1,5 +1,4 @@
 """Each type with joints that moves a robot, from a peer's hand to a peer's robot, and a joint that nobody knows."""
-import json
 import time
 
 import pytest
@@ -13,7 +12,7 @@ from messages import (
     MultiArrayLayout,
     stamped,
 )
-from test_topics import until
+from test_topics import stops_of, until
 
 ARM = """
 [[route]]
@@ -92,8 +91,7 @@ class Arm:
         until("topics match", lambda: self.hand.has_peer() and self.told.has_peer() and self.place.has_peer())
         self.numbers = []
         until("the arm moves", self.moves)
-        while not self.robot.lines.empty():
-            self.robot.said.append(json.loads(self.robot.lines.get()))
+        stops_of(self.robot)
 
     def drives(self, says_where=True):
         for _ in range(20):
@@ -118,9 +116,7 @@ def test_an_arm_that_tells_no_more_where_it_is_stops_and_does_not_go_back(ros, b
 
     def stops():
         arm.drives(says_where=False)
-        while not arm.robot.lines.empty():
-            line = json.loads(arm.robot.lines.get())
-            causes.extend([line["cause"]] if line["event"] == "stopped" else [])
+        causes.extend(stops_of(arm.robot))
         # A busy machine may stop it for another cause before.
         if causes and "device" not in causes:
             causes.clear()

@@ -38,6 +38,10 @@ struct Robot {
 /// Longer than anything takes here.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+fn forward() -> Twist {
+    Twist { linear: [0.5, 0.0, 0.0], ..Twist::default() }
+}
+
 impl Robot {
     fn start(moving: Moving, refuses: usize) -> Self {
         let ((sender, taken), (tell, untold)) = (channel(), channel());
@@ -54,6 +58,26 @@ impl Robot {
 
     fn subscribe(&self, count: usize) {
         self.subscribers.store(count, Ordering::Release);
+    }
+
+    /// A base is told to rest ten times, and then nothing.
+    fn rests(&self) {
+        for _ in 0..STOPS {
+            assert_eq!(self.told(), Twist::default().into());
+        }
+        assert_eq!(self.told_until_silence(), 0);
+    }
+
+    /// As if its stop were so long ago that it is forgotten.
+    fn is_long_ago(&self) {
+        if let Order::Stop { until, .. } = &mut self.output.shared.lock().order {
+            *until = clock::now();
+        }
+        let end = clock::now() + PATIENCE;
+        while !matches!(self.output.shared.lock().order, Order::Nothing) {
+            assert!(clock::now() < end, "it is not forgotten");
+            std::thread::yield_now();
+        }
     }
 
     /// Takes what is told until nothing is, and says how much.
@@ -92,7 +116,25 @@ fn arm(kind: Type, velocity: bool) -> Moving {
 }
 
 fn at(position: f32) -> Motion {
-    Joints::new(&[position]).unwrap().into()
+    Joints::new(&[position]).expect("it is finite").into()
+}
+
+/// An arm that was stopped when nobody heard it, and measures itself no more.
+fn held_while_nobody_hears() -> Robot {
+    let robot = Robot::start(arm(Type::JointState, false), 0);
+    let moves = Joints::new(&[0.3]).expect("it is finite");
+    while robot.output.apply(&moves, PATIENCE).is_err() {
+        robot.output.measured(at(0.0));
+    }
+    assert_eq!(robot.elbow()[0], [0.3]);
+    robot.subscribe(0);
+    RobotDevice::<Joints>::stop(&robot.output, StopCause::Device);
+    for _ in 0..STOPS {
+        robot.told();
+    }
+    assert_eq!(robot.told_until_silence(), 0);
+    robot.output.shared.lock().measured = None;
+    robot
 }
 
 #[test]
@@ -151,7 +193,7 @@ fn an_arm_that_measures_itself_no_more_is_held_without_the_velocity_and_effort_t
 #[test]
 fn a_stop_that_its_topic_does_not_take_goes_on_until_it_is_told_and_is_said_once() {
     let robot = Robot::start(base(1), 6);
-    robot.output.apply(&Twist { linear: [0.5, 0.0, 0.0], ..Twist::default() }, PATIENCE).unwrap();
+    robot.output.apply(&forward(), PATIENCE).unwrap();
     // The first of those that are not taken; the other five are stops.
     while !robot.output.shared.failed.load(Ordering::Acquire) {
         std::thread::yield_now();
@@ -166,38 +208,61 @@ fn a_stop_that_its_topic_does_not_take_goes_on_until_it_is_told_and_is_said_once
 #[test]
 fn a_stop_that_nobody_heard_is_told_to_whoever_subscribes_again() {
     let robot = Robot::start(base(2), 0);
-    robot.output.apply(&Twist { linear: [0.5, 0.0, 0.0], ..Twist::default() }, PATIENCE).unwrap();
-    assert_ne!(robot.told(), Twist::default().into());
+    robot.output.apply(&forward(), PATIENCE).unwrap();
+    assert_eq!(robot.told(), forward().into());
     // A recorder hears it still.
     robot.subscribe(1);
     RobotDevice::<Twist>::stop(&robot.output, StopCause::Device);
-    assert_eq!(robot.told_until_silence(), STOPS as usize);
+    robot.rests();
     let untold = robot.untold.try_iter().collect::<Vec<_>>();
     assert!(untold.len() == 1 && untold[0].contains("1 of the route's"), "{untold:?}");
     robot.subscribe(2);
-    for _ in 0..STOPS {
-        assert_eq!(robot.told(), Twist::default().into());
+    robot.rests();
+    assert_eq!(robot.untold.try_iter().count(), 0);
+}
+
+#[test]
+fn a_controller_that_comes_after_a_bystander_is_told_the_stop_too() {
+    let robot = Robot::start(base(1), 0);
+    robot.output.apply(&forward(), PATIENCE).unwrap();
+    assert_eq!(robot.told(), forward().into());
+    robot.subscribe(0);
+    RobotDevice::<Twist>::stop(&robot.output, StopCause::Device);
+    robot.rests();
+    for count in 1..=2 {
+        robot.subscribe(count);
+        robot.rests();
     }
-    assert_eq!((robot.told_until_silence(), robot.untold.try_iter().count()), (0, 0));
 }
 
 #[test]
 fn who_subscribes_again_holds_the_robot_where_it_is_then_and_only_when_that_is_known() {
-    let robot = Robot::start(arm(Type::JointState, false), 0);
-    let moves = Joints::new(&[0.3]).unwrap();
-    while robot.output.apply(&moves, PATIENCE).is_err() {
-        robot.output.measured(at(0.0));
-    }
-    robot.subscribe(0);
-    RobotDevice::<Joints>::stop(&robot.output, StopCause::Device);
-    assert!(robot.told_until_silence() >= STOPS as usize);
-    robot.output.shared.lock().measured = None;
+    let robot = held_while_nobody_hears();
     robot.subscribe(1);
     assert_eq!(robot.told_until_silence(), 0);
     robot.output.shared.lock().measured = Some((clock::now() + PATIENCE, at(0.2)));
     for _ in 0..STOPS {
         assert_eq!(robot.elbow()[0], [0.2]);
     }
+}
+
+#[test]
+fn who_subscribes_long_after_a_stop_is_told_nothing() {
+    let robot = held_while_nobody_hears();
+    robot.is_long_ago();
+    robot.output.shared.lock().measured = Some((clock::now() + PATIENCE, at(0.2)));
+    robot.subscribe(1);
+    assert_eq!(robot.told_until_silence(), 0);
+}
+
+#[test]
+fn a_robot_that_measures_itself_long_after_its_stop_is_told_nothing() {
+    let robot = held_while_nobody_hears();
+    robot.subscribe(1);
+    assert_eq!(robot.told_until_silence(), 0);
+    robot.is_long_ago();
+    robot.output.shared.lock().measured = Some((clock::now() + PATIENCE, at(0.2)));
+    assert_eq!(robot.told_until_silence(), 0);
 }
 
 #[test]
