@@ -383,7 +383,7 @@ pub(crate) fn for_a_while(ms: u64) {
 
 #[test]
 fn a_robot_that_did_not_start_latches_no_stop() {
-    let mut world = World::new("not-started");
+    let world = World::new("not-started");
     for wrong in ["--record /nowhere/x.mcap", "--microphone room=nowhere", "--watchdog-device /nowhere"] {
         let robot = format!("robot --listen 127.0.0.1:0 --transport udp --plaintext --state kept {wrong}");
         let refused = world.taut(&robot);

@@ -508,7 +508,7 @@ fn a_command_that_may_not_be_lost_waits_beside_a_full_mailbox_and_comes_after_it
     let kept =
         (0..1_024).all(|_| mailbox.send(id, Asked::Release).is_ok()) && mailbox.insist(id, Asked::Close);
     let (mut asked, mut more) = (Vec::new(), 10);
-    while !asked.contains(&(id, Asked::Close)) {
+    while !asked.contains(&Asked::Close) {
         let soon = driver.clock().now() + Duration::from_secs(1);
         driver
             .turn(soon, &mut |_, event| {
@@ -519,11 +519,7 @@ fn a_command_that_may_not_be_lost_waits_beside_a_full_mailbox_and_comes_after_it
             })
             .unwrap();
     }
-    assert!(
-        kept && more == 0 && asked.len() == 1_025 && asked.ends_with(&[(id, Asked::Close)]),
-        "{}",
-        asked.len()
-    );
+    assert!(kept && more == 0 && asked.len() == 1_025 && asked.ends_with(&[Asked::Close]), "{}", asked.len());
     assert_eq!(turn_until(&mut driver, |events| events.len() >= 10).len(), 10);
     // An alarm voids it like any other.
     while mailbox.send(id, Asked::Close).is_ok() {}
