@@ -132,7 +132,8 @@ fn what_is_held_through_a_resume_takes_no_robot_back_whether_it_stands_or_moves(
 
 #[test]
 fn a_hand_begins_anew_when_a_resume_is_asked_for_and_before_its_first_sample() {
-    let mut world = World::new(ResumePolicy::Never);
+    let robot = RobotConfig::new().watchdog(MS * 300).max_age(MS * 300);
+    let mut world = World::of(OperatorSettings::new(MS), OperatorConfig::new(), robot);
     world.delay = MS * 100;
     world.run(1_000);
     world.operator.handle_command(world.now, OperatorCommand::Resume);
@@ -159,7 +160,7 @@ fn a_key_that_is_held_moves_a_robot_whose_answer_to_a_resume_was_lost() {
     cut_for(&mut world, 1_000);
     assert!(resumed(&world) == 1 && world.arm.with(|arm| !arm.enabled));
     world.operator.handle_command(world.now, OperatorCommand::Resume);
-    world.run(7);
+    world.run(2);
     world.cut_down = true;
     world.run(1_500);
     world.cut_down = false;
