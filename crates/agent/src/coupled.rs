@@ -307,7 +307,7 @@ impl<D: OperatorDevice> OperatorDevice for CoupledHand<D> {
     }
     fn resumed(&mut self, done: bool) {
         // What the hand does since that was asked for moves the robot already.
-        if !done || self.is_free {
+        if !done {
             self.end.begin_again();
             self.turn.iter_mut().for_each(OperatorEnd::begin_again);
             self.player.clear();

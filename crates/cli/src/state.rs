@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
+use taut_io::StateFileError;
 use taut_io::session::RobotRecord;
-use taut_io::{StateFile, StateFileError};
-use taut_session::{Latch, RobotLife};
+use taut_session::Latch;
 use taut_transport::identity::Fingerprint;
 
 use crate::{Ended, host, print};
@@ -40,16 +40,6 @@ pub(crate) fn reset(arguments: &Arguments) -> Ended {
         None => format!("{} keeps no stop\n", path.display()),
     })?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// A life that nothing moved in leaves what it found.
-pub(crate) fn not_begun(record: RobotRecord) {
-    let (path, life) = (record.path().to_owned(), RobotLife { ended: true, latch: record.latch() });
-    drop(record);
-    // What cannot be written stays as it is: a latched stop.
-    if let Ok((mut file, _)) = StateFile::open(&path, true) {
-        let _ = file.write(&life.to_string());
-    }
 }
 
 /// A latched stop in words.

@@ -46,7 +46,9 @@ impl OperatorDevice for ConsoleDevice {
         self.relative.skip(periods)
     }
     fn resumed(&mut self, done: bool) {
-        self.shared.lock().seat.resumed();
+        if !done {
+            self.shared.lock().seat.resumed();
+        }
         self.relative.resumed(done);
     }
     fn feel(&mut self, now: Time, state: &State) {

@@ -45,10 +45,10 @@ impl Bell {
     /// may never be heard again.
     pub(crate) fn take(&self) -> Option<(Alarm, u64)> {
         // A turn of the driver asks some ten times: reading is cheaper than exchanging.
-        if self.pending.load(Ordering::Relaxed) == 0 {
+        if self.pending.load(Ordering::Relaxed) & !CLOSED == 0 {
             return None;
         }
-        let alarm = rung(self.pending.swap(0, Ordering::SeqCst))?;
+        let alarm = rung(self.pending.fetch_and(CLOSED, Ordering::SeqCst))?;
         Some((alarm, self.rings()))
     }
 }
@@ -76,6 +76,7 @@ mod tests {
         let bell = Bell::default();
         assert!(bell.ring(Alarm::Pressed));
         assert_eq!(bell.close(), Some(Alarm::Pressed));
+        assert_eq!(bell.take(), Some((Alarm::Pressed, 1)));
         assert!(!bell.ring(Alarm::Pressed));
     }
 

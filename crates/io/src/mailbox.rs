@@ -61,6 +61,8 @@ struct Wake<C> {
     stop: AtomicBool,
     /// Commands that may not be lost and found the channel full, as in [`Note::Command`]: of each kind the newest.
     beside: Mutex<Vec<(MachineId, C, u64)>>,
+    /// The driver has taken some of these, and has not come to them yet.
+    beside_taken: AtomicBool,
     bell: Bell,
     /// Turns of the driver: it is alive while they go on.
     turns: AtomicU64,
@@ -89,8 +91,8 @@ impl<M: Machine> Mailbox<M> {
     pub fn insist(&self, id: MachineId, command: M::Command) -> bool {
         let mut beside = self.wake.beside();
         // What waits there was given earlier.
-        let command =
-            if beside.is_empty() { self.send(id, command) } else { Err(MailboxError::Full(command)) };
+        let is_first = beside.is_empty() && !self.wake.beside_taken.load(Ordering::Acquire);
+        let command = if is_first { self.send(id, command) } else { Err(MailboxError::Full(command)) };
         if let Err(MailboxError::Full(command)) = command {
             let kind = std::mem::discriminant(&command);
             beside.retain(|(of, known, _)| *of != id || std::mem::discriminant(known) != kind);
@@ -223,6 +225,7 @@ impl<C> Inbox<C> {
             wakeup: Wakeup::new()?,
             stop: AtomicBool::new(false),
             beside: Mutex::default(),
+            beside_taken: AtomicBool::new(false),
             bell: Bell::default(),
             turns: AtomicU64::new(0),
             ended: AtomicBool::new(false),
@@ -266,15 +269,22 @@ impl<C> Inbox<C> {
         self.notes.try_recv().ok()
     }
 
-    /// What found no room. Before them comes all that left them none: asked once the channel is empty. It does not wait: whoever puts one there, and may
-    /// be held up, wakes afterwards.
+    /// What found no room. Before them comes all that left them none, which is in the channel now. It does not wait: whoever puts one there, and may
+    /// be held up, wakes afterwards. What is put there until [`Inbox::beside_done`] comes after them.
     pub(crate) fn take_beside(&self) -> Vec<Note<C>> {
-        let beside = match self.wake.beside.try_lock() {
-            Ok(mut beside) => std::mem::take(&mut *beside),
-            Err(TryLockError::Poisoned(beside)) => std::mem::take(&mut *beside.into_inner()),
+        let mut beside = match self.wake.beside.try_lock() {
+            Ok(beside) => beside,
+            Err(TryLockError::Poisoned(beside)) => beside.into_inner(),
             Err(TryLockError::WouldBlock) => return Vec::new(),
         };
-        beside.into_iter().map(|(id, command, rings)| Note::Command(id, command, rings)).collect()
+        self.wake.beside_taken.store(!beside.is_empty(), Ordering::Release);
+        let notes = beside.drain(..);
+        notes.map(|(id, command, rings)| Note::Command(id, command, rings)).collect()
+    }
+
+    /// What [`Inbox::take_beside`] gave was done.
+    pub(crate) fn beside_done(&self) {
+        self.wake.beside_taken.store(false, Ordering::Release);
     }
 }
 
@@ -300,7 +310,32 @@ impl<C> AsFd for Inbox<C> {
 mod tests {
     use std::time::Duration;
 
+    use taut_agent::{OperatorCommand, Playback};
+    use taut_session::State;
+
     use super::*;
+    use crate::session::OperatorMachine;
+
+    type Button = OperatorMachine<Playback<std::iter::Empty<State>>>;
+
+    #[test]
+    fn what_may_not_be_lost_comes_in_the_order_in_which_it_was_given() {
+        let mut inbox = Inbox::new().unwrap();
+        let mailbox: Mailbox<Button> = inbox.mailbox();
+        while mailbox.send(MachineId(0), OperatorCommand::Hold).is_ok() {}
+        assert!(mailbox.insist(MachineId(0), OperatorCommand::LetGo));
+        while inbox.next().is_some() {}
+        let taken = inbox.take_beside();
+        // The driver comes to it only now.
+        assert!(mailbox.insist(MachineId(0), OperatorCommand::Close) && inbox.next().is_none());
+        inbox.beside_done();
+        let taken: Vec<_> = taken.into_iter().chain(inbox.take_beside()).collect();
+        let commands: Vec<_> =
+            taken.iter().map(|note| matches!(note, Note::Command(_, OperatorCommand::Close, _))).collect();
+        assert_eq!(commands, [false, true]);
+        inbox.beside_done();
+        assert!(mailbox.insist(MachineId(0), OperatorCommand::Close) && inbox.next().is_some());
+    }
 
     #[test]
     fn who_insists_and_is_held_up_keeps_no_driver_waiting() {

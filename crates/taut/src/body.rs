@@ -105,10 +105,12 @@ impl Body {
     }
 
     fn is_open(&self) -> bool {
-        self.enabled.load(Ordering::SeqCst)
-            && !self.pressed.load(Ordering::SeqCst)
-            && !self.over.load(Ordering::SeqCst)
-            && self.broken.get().is_none()
+        self.enabled.load(Ordering::SeqCst) && !self.is_ending() && self.broken.get().is_none()
+    }
+
+    /// The session is about to hear why it stops.
+    fn is_ending(&self) -> bool {
+        self.pressed.load(Ordering::SeqCst) || self.over.load(Ordering::SeqCst)
     }
 
     /// Calls a method of the user's. A panic stops everything, for good.
@@ -170,7 +172,7 @@ impl Body {
         if let Some(broken) = self.lasting() {
             return Err(broken);
         }
-        if self.pressed.load(Ordering::SeqCst) || self.over.load(Ordering::SeqCst) {
+        if self.is_ending() {
             return Err(DeviceFailure::Stopped("it is being stopped".to_owned()));
         }
         for part in &self.parts {
@@ -195,7 +197,7 @@ impl Body {
     fn apply(&self, channel: Option<ChannelId>, motion: &motion::Motion, lease: taut_core::Duration) -> bool {
         let Some(part) = self.parts.iter().find(|part| part.channel == channel) else { return false };
         if !self.is_open() {
-            return false;
+            return self.is_ending();
         }
         let applied = self.call(part, "apply", || part.device.apply(motion, theirs(lease)));
         if let Some(Err(why)) = &applied {
@@ -207,7 +209,7 @@ impl Body {
             // Somebody stopped it meanwhile; what was applied may have come after that.
             self.call(part, "stop", || part.device.stop(StopCause::Host));
         }
-        goes_on && matches!(applied, Some(Ok(())))
+        self.is_ending() || goes_on && matches!(applied, Some(Ok(())))
     }
 
     fn measure(&self) -> Option<Measured> {

@@ -89,7 +89,7 @@ pub trait OperatorDevice: Send + 'static {
     fn lost(&mut self);
 
     /// The robot is resumed, at the start or after a stop or a lost connection: what moves it relative to where it is begins anew. It comes when
-    /// that is asked for, and never while the robot moves. Default: nothing to do.
+    /// that is asked for, and once more before the first [`sample`](Self::sample). Default: nothing to do.
     fn resumed(&mut self) {}
 }
 

@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 
 use taut_core::{Datagram, Deadline, Duration, PathId, Rng, Time, Transmit, earliest};
 use taut_session::motion::Motion;
-use taut_session::{ChannelEvent, ChannelId, OperatorEvent, OperatorLife, ResumeError, State};
+use taut_session::{ChannelEvent, ChannelId, OperatorEvent, OperatorLife, ResumeError, RobotState, State};
 
 pub use self::connecting::PATIENCE;
 use self::connecting::{Connecting, Step};
@@ -359,9 +359,14 @@ impl<T: Conversation, D: OperatorDevice> Operator<T, D> {
                 self.reports.begin(now);
                 self.sampler.begin(now, SampleFrom::Connected);
             }
+            // It may be all that is heard of a resume whose answer is lost.
+            OperatorEvent::Robot { state: RobotState::Enabled, .. } => self.device.0.resumed(true),
             OperatorEvent::Resumed => {
+                // What the hand did before it is asked for the first time moves nothing.
+                if self.sampler.begin(now, SampleFrom::Resumed) {
+                    self.device.0.resumed(false);
+                }
                 self.device.0.resumed(true);
-                self.sampler.begin(now, SampleFrom::Resumed);
             }
             _ => {}
         }

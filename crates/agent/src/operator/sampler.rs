@@ -57,11 +57,13 @@ impl Sampler {
         }
     }
 
-    /// This happened, from which on the device may have to be asked.
-    pub(super) fn begin(&mut self, now: Time, happened: SampleFrom) {
-        if self.from == happened && !std::mem::replace(&mut self.begun, true) {
+    /// This happened, from which on the device may have to be asked. Does that begin now?
+    pub(super) fn begin(&mut self, now: Time, happened: SampleFrom) -> bool {
+        let begins = self.from == happened && !std::mem::replace(&mut self.begun, true);
+        if begins {
             self.next = Some(now);
         }
+        begins
     }
 
     /// It is not asked any more.

@@ -131,6 +131,47 @@ fn what_is_held_through_a_resume_takes_no_robot_back_whether_it_stands_or_moves(
 }
 
 #[test]
+fn a_hand_begins_anew_when_a_resume_is_asked_for_and_before_its_first_sample() {
+    let robot = RobotConfig::new().watchdog(MS * 300).max_age(MS * 300);
+    let mut world = World::of(OperatorSettings::new(MS), OperatorConfig::new(), robot);
+    world.delay = MS * 100;
+    world.run(1_000);
+    world.operator.handle_command(world.now, OperatorCommand::Resume);
+    world.run(1_000);
+    let told = world.hand.with(|hand| std::mem::take(&mut hand.resumed));
+    let begins: Vec<_> = told.iter().filter(|(done, _)| !done).copied().collect();
+    assert_eq!(begins, [(false, 0); 2], "{told:?}");
+    assert_eq!((told[0], told[told.len() - 1]), ((false, 0), (true, 0)), "and then it is done");
+    cut_for(&mut world, 1_000);
+    world.operator.handle_command(world.now, OperatorCommand::Resume);
+    world.run(1_000);
+    let told = world.hand.with(|hand| std::mem::take(&mut hand.resumed));
+    assert!(resumed(&world) == 2 && told.iter().filter(|(done, _)| !done).count() == 1, "{told:?}");
+}
+
+#[test]
+fn a_key_that_is_held_moves_a_robot_whose_answer_to_a_resume_was_lost() {
+    let robot = RobotConfig::new().watchdog(MS * 300).max_age(MS * 300);
+    let mut world = World::of(OperatorSettings::new(MS), OperatorConfig::new(), robot);
+    world.hand.with(|hand| hand.key = Some(Relative::new(Key, Priority::Normal)));
+    world.run(500);
+    world.operator.handle_command(world.now, OperatorCommand::Resume);
+    world.run(500);
+    cut_for(&mut world, 1_000);
+    assert!(resumed(&world) == 1 && world.arm.with(|arm| !arm.enabled));
+    world.operator.handle_command(world.now, OperatorCommand::Resume);
+    world.run(2);
+    world.cut_down = true;
+    world.run(1_500);
+    world.cut_down = false;
+    let went = |world: &World| world.arm.with(|arm| arm.went[arm.went.len() - 1]);
+    let before = went(&world);
+    world.run(1_000);
+    assert_eq!(resumed(&world), 1);
+    assert!(world.arm.with(|arm| arm.enabled) && went(&world) > before + 0.05, "{:?}", world.told);
+}
+
+#[test]
 fn a_robot_that_nobody_moves_any_more_stays_where_it_is() {
     let settings = OperatorSettings::new(MS).resumes(ResumePolicy::Always).limit(100);
     let mut world = World::with(settings);

@@ -157,6 +157,8 @@ pub(crate) struct Hand {
     pub(crate) skipped: u64,
     /// It has read nothing new since.
     pub(crate) stuck: bool,
+    /// What it was told of resumes, and how often it had been asked by then.
+    pub(crate) resumed: Vec<(bool, u64)>,
     /// In place of a hand.
     pub(crate) key: Option<Relative<Key>>,
     /// Turned so, where it turns.
@@ -187,7 +189,10 @@ impl OperatorDevice for Seen<Hand> {
         periods
     }
     fn resumed(&mut self, done: bool) {
-        self.with(|hand| hand.key.iter_mut().for_each(|key| key.resumed(done)));
+        self.with(|hand| {
+            hand.resumed.push((done, hand.asked));
+            hand.key.iter_mut().for_each(|key| key.resumed(done));
+        });
     }
     fn feel(&mut self, now: Time, state: &State) {
         self.with(|hand| {
@@ -310,6 +315,8 @@ pub(crate) struct World {
     pub(crate) hand: Seen<Hand>,
     pub(crate) arm: Seen<Arm>,
     pub(crate) cut: bool,
+    /// Nothing goes to the operator.
+    pub(crate) cut_down: bool,
     /// Each way.
     pub(crate) delay: Duration,
     /// Datagrams under way, when they arrive, and whether at the robot.
@@ -339,6 +346,7 @@ impl World {
             hand,
             arm,
             cut: false,
+            cut_down: false,
             delay: MS * 5,
             wire: VecDeque::new(),
             told: Vec::new(),
@@ -384,7 +392,7 @@ impl World {
                 self.robot.poll_transmit(now, &mut data).map(|_| false)
             };
             if let Some(to_robot) = sent {
-                if !self.cut {
+                if !self.cut && (to_robot || !self.cut_down) {
                     self.wire.push_back((now + self.delay, to_robot, data));
                 }
             } else if let Some(note) = self.operator.poll_event(now) {

@@ -382,6 +382,21 @@ pub(crate) fn for_a_while(ms: u64) {
 }
 
 #[test]
+fn a_robot_that_did_not_start_latches_no_stop() {
+    let world = World::new("not-started");
+    for wrong in ["--record /nowhere/x.mcap", "--microphone room=nowhere", "--watchdog-device /nowhere"] {
+        let robot = format!("robot --listen 127.0.0.1:0 --transport udp --plaintext --state kept {wrong}");
+        let refused = world.taut(&robot);
+        assert!(refused.status == 2, "{refused:?}");
+        let robot =
+            world.command("robot --listen 127.0.0.1:0 --transport udp --plaintext --state kept --json");
+        let mut robot = Running::start(robot);
+        assert_eq!(robot.wait_for("listening")["latched"], Value::Null, "{wrong}");
+        assert_eq!(robot.end("-TERM").0, 0);
+    }
+}
+
+#[test]
 fn nobody_but_a_person_resumes_after_an_emergency_stop() {
     let _beside = beside_others();
     let mut site = Site::new("latched", "udp");

@@ -48,14 +48,16 @@ pub(super) trait Dialogue: Send + 'static {
 ///
 /// Its socket's buffer is the least that Linux has, and is written to only when nearly all is read: two frames wait there at most,
 /// and a stop behind them. It is a process group of its own: Ctrl-C is for the session, which stops it. When this is dropped its socket
-/// is closed; a program that has not ended a second later is asked to by `SIGTERM`, and another second later ended by `SIGKILL`.
+/// is closed; a second later what is left of the group is asked to end by `SIGTERM`, and another second later ended by `SIGKILL`.
 pub(super) struct Program<D: Dialogue> {
     shared: Arc<Shared<D>>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// For a program to end once its socket is closed, and once it was asked to.
+/// For a program and its group to end once its socket is closed, and once they were asked to.
 const GOODBYE: Duration = Duration::from_secs(1);
+/// How often it is looked whether a program that has ended left somebody behind.
+const LOOK: Duration = Duration::from_millis(10);
 /// Frames that are heard before anything else is looked at.
 const MOST_FRAMES: usize = 64;
 
@@ -151,13 +153,13 @@ impl<D: Dialogue> Shared<D> {
         while self.turn(exit, &mut buffer) {}
         let pid = Pid::from_child(&child);
         self.lock().close();
-        // The group is there as long as the child was not waited for.
-        if !exits_within(exit, GOODBYE) {
+        // The group keeps its number as long as the child was not waited for.
+        if !ends_in_time(exit, pid) {
             let _ = kill_process_group(pid, Signal::TERM);
-            exits_within(exit, GOODBYE);
+            if !ends_in_time(exit, pid) {
+                let _ = kill_process_group(pid, Signal::KILL);
+            }
         }
-        // Whom it left behind in its group.
-        let _ = kill_process_group(pid, Signal::KILL);
         let how = child.wait().map_or_else(|error| error.to_string(), |status| status.to_string());
         self.lock().dialogue.end(DeviceFailure::Ended(how));
     }
@@ -244,8 +246,32 @@ fn has_been_read(socket: &OwnedFd) -> bool {
     fds[0].revents().contains(PollFlags::OUT)
 }
 
-fn exits_within(exit: &OwnedFd, patience: Duration) -> bool {
-    let timeout = timespec(patience);
+/// Waits for the program, and for whoever else is in its group: a device behind a script that ends at once still brakes.
+fn ends_in_time(exit: &OwnedFd, group: Pid) -> bool {
+    let due = Clock::since_boot() + GOODBYE;
+    let left = || timespec(due.saturating_since(Clock::since_boot()));
     let mut fds = [PollFd::new(exit, PollFlags::IN)];
-    retry_on_intr(|| poll(&mut fds, Some(&timeout))).is_ok_and(|ready| ready > 0)
+    if !retry_on_intr(|| poll(&mut fds, Some(&left()))).is_ok_and(|ready| ready > 0) {
+        return false;
+    }
+    while has_members(group) {
+        if Clock::since_boot() >= due {
+            return false;
+        }
+        let _ = poll(&mut [], Some(&timespec(LOOK)));
+    }
+    true
+}
+
+/// Is anybody in the group who has not ended? Where nobody can tell, somebody is.
+fn has_members(group: Pid) -> bool {
+    let Ok(processes) = std::fs::read_dir("/proc") else { return true };
+    let group = group.as_raw_nonzero().to_string();
+    processes.flatten().any(|process| {
+        let stat = std::fs::read_to_string(process.path().join("stat")).unwrap_or_default();
+        // State, parent and group come after the name, which may hold anything (proc_pid_stat(5)).
+        let mut fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
+        let (state, of) = (fields.next(), fields.nth(1));
+        of == Some(&group) && !matches!(state, Some("Z" | "X"))
+    })
 }

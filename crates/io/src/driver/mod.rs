@@ -67,7 +67,7 @@ pub struct Driver<M: Machine> {
 
 /// Which of a driver's machines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct MachineId(usize);
+pub struct MachineId(pub(crate) usize);
 
 /// What a driver did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

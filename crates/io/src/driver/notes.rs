@@ -29,6 +29,7 @@ impl<M: Machine> Driver<M> {
 
     pub(super) fn take_notes(&mut self, events: &mut impl FnMut(MachineId, M::Event)) {
         self.inbox.acknowledge();
+        let beside = self.inbox.take_beside();
         let mut left = Inbox::<M::Command>::CAPACITY;
         while left > 0 {
             self.take_alarm(events);
@@ -36,12 +37,14 @@ impl<M: Machine> Driver<M> {
             self.take_note(note, events);
             left -= 1;
         }
-        if left == 0 {
-            return self.inbox.wake(); // Those that came meanwhile wait for the next turn, and those beside them.
-        }
-        for note in self.inbox.take_beside() {
+        // All that left them no room was taken. Those that came meanwhile wait for the next turn.
+        for note in beside {
             self.take_alarm(events);
             self.take_note(note, events);
+        }
+        self.inbox.beside_done();
+        if left == 0 {
+            self.inbox.wake();
         }
     }
 

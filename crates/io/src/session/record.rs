@@ -14,7 +14,7 @@ pub struct RobotRecord {
 }
 
 impl RobotRecord {
-    /// Reads what the last life left, and writes that this one runs: whatever ends it but in order leaves a latched stop. One
+    /// Reads what the last life left, and writes it again: before it is [served](super::serve) nothing moves, and whatever ends it changes nothing. One
     /// process at a time has the file.
     ///
     /// # Errors
@@ -22,8 +22,13 @@ impl RobotRecord {
     pub fn open(path: &Path) -> Result<Self, StateFileError> {
         let (mut file, text) = StateFile::open(path, true)?;
         let latch = RobotLife::next(text.as_deref());
-        file.store(&RobotLife { ended: false, latch }.to_string())?;
+        file.store(&RobotLife { ended: true, latch }.to_string())?;
         Ok(Self { file, latch })
+    }
+
+    /// Writes that this life runs: whatever ends it but in order leaves a latched stop.
+    pub(super) fn begin(&mut self) -> Result<(), StateFileError> {
+        self.file.store(&RobotLife { ended: false, latch: self.latch }.to_string())
     }
 
     /// With what stop this life begins.
@@ -96,12 +101,18 @@ mod tests {
         let _ = std::fs::remove_file(&path);
         let _ = std::fs::remove_file(format!("{}.lock", path.display()));
         assert!(RobotRecord::reset(&path).is_err(), "there was no life yet");
-        let first = RobotRecord::open(&path).expect("a first life");
-        assert_eq!(first.latch(), None);
+        let served = |record: &mut RobotRecord| record.begin().expect("it can be written");
+        for _ in 0..2 {
+            let first = RobotRecord::open(&path).expect("nothing moved in the one before");
+            assert_eq!(first.latch(), None);
+        }
+        let mut first = RobotRecord::open(&path).expect("a first life");
+        served(&mut first);
         assert!(matches!(RobotRecord::open(&path), Err(StateFileError::Taken(_))), "one at a time");
         drop(first);
         let restart = Some(Latch { cause: StopCause::Restart, held_locally: false, held_remotely: true });
         assert_eq!(RobotRecord::open(&path).expect("after a kill").latch(), restart);
+        served(&mut RobotRecord::open(&path).expect("one more"));
         assert_eq!(RobotRecord::open(&path).expect("after another").latch(), restart);
         std::fs::remove_file(&path).expect("it was there");
         assert_eq!(RobotRecord::open(&path).expect("its file was deleted").latch(), restart);

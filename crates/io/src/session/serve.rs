@@ -14,7 +14,7 @@ use super::paths::PathWatch;
 use super::record::RobotRecord;
 use super::{Remote, Told};
 use crate::device::{Guarded, Stoppable};
-use crate::{Driver, DriverError, MachineId, StateWriter};
+use crate::{Driver, DriverError, MachineId, StateFileError, StateWriter};
 
 /// A robot that could not be run any more.
 #[derive(Debug, thiserror::Error)]
@@ -32,6 +32,9 @@ pub enum ServeError {
     /// It ended in order, and that could not be written: it starts with a latched stop the next time. What was measured.
     #[error("that it ended in order could not be written: it starts with a latched stop the next time")]
     NotKept(Box<Status>),
+    /// What is latched cannot be written.
+    #[error(transparent)]
+    Record(#[from] StateFileError),
     /// There is nothing that would write what is latched.
     #[error("the thread that keeps stops: {0}")]
     Keeper(std::io::Error),
@@ -58,7 +61,8 @@ impl ServeConfig {
         self
     }
 
-    /// Where what is latched survives this process. Default: nowhere.
+    /// Where what is latched survives this process, which is in use from when it is served: where that cannot be written nothing starts. Default:
+    /// nowhere.
     pub fn record(mut self, record: RobotRecord) -> Self {
         self.record = Some(record);
         self
@@ -116,7 +120,8 @@ pub fn serve<P: Stoppable + 'static>(
     }
     let id = driver.add(machine, port)?;
     let remote = Remote::new(driver.mailbox(), id);
-    if let Some(record) = record {
+    if let Some(mut record) = record {
+        record.begin()?;
         keeper = Some(start_keeper(record, remote.clone()).map_err(ServeError::Keeper)?);
     }
     started(remote);

@@ -1,6 +1,7 @@
 //! How a robot ends whose disk is slow.
 
 use std::fs;
+use std::panic::resume_unwind;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
@@ -21,7 +22,7 @@ use crate::machines::Rock;
 
 const PATIENCE: StdDuration = StdDuration::from_secs(30);
 
-/// A folder whose robot's record is opened, and takes no more before somebody reads the pipe in its way.
+/// A folder of a robot's record. Once that is full it takes no more before somebody reads the pipe in its way.
 struct SlowDisk(PathBuf);
 
 impl SlowDisk {
@@ -29,8 +30,11 @@ impl SlowDisk {
         let folder = std::env::temp_dir().join(format!("taut-ending-{name}-{}", std::process::id()));
         let _ = fs::remove_dir_all(&folder);
         let record = RobotRecord::open(&folder.join("robot")).unwrap();
-        mknodat(CWD, folder.join("robot.new"), FileType::Fifo, Mode::RWXU, 0).unwrap();
         (Self(folder), record)
+    }
+
+    fn fills(&self) {
+        mknodat(CWD, self.0.join("robot.new"), FileType::Fifo, Mode::RWXU, 0).unwrap();
     }
 }
 
@@ -69,8 +73,9 @@ fn start(
 
 #[test]
 fn a_button_that_is_pressed_while_a_robot_ends_is_told_that_nobody_hears_it() {
-    let (_disk, record) = SlowDisk::new("pressed");
+    let (disk, record) = SlowDisk::new("pressed");
     let (robot, stops, session) = start(record, Clock::start(), |_| ());
+    disk.fills();
     assert!(robot.send(RobotCommand::Close));
     // From now on it waits for the disk.
     while stops.recv_timeout(PATIENCE).unwrap().1 != StopCause::Host {}
@@ -80,14 +85,16 @@ fn a_button_that_is_pressed_while_a_robot_ends_is_told_that_nobody_hears_it() {
 
 #[test]
 fn a_device_whose_session_panics_is_stopped_before_anybody_waits_for_the_disk() {
-    let (_disk, record) = SlowDisk::new("panics");
+    let (disk, record) = SlowDisk::new("panics");
     let (clock, (sender, panicked)) = (Clock::start(), channel());
     let (robot, stops, session) = start(record, clock, move |note| {
         if matches!(note, RobotNote::Stopped { .. }) {
             sender.send(clock.now()).unwrap();
-            panic!("on purpose");
+            // Nothing is printed, which would take its time.
+            resume_unwind(Box::new("on purpose"));
         }
     });
+    disk.fills();
     assert!(robot.stop(Alarm::Pressed));
     let (panicked, stopped) = (
         panicked.recv_timeout(PATIENCE).unwrap(),

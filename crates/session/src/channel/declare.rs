@@ -122,8 +122,8 @@ pub struct Channel {
     pub(super) delivery: Delivery,
     pub(super) deadline: Option<Duration>,
     pub(super) priority: u8,
-    pub(super) rate_mhz: u32,
-    rate_is_number: bool,
+    /// `None`: it was said, and is no number.
+    rate_mhz: Option<u32>,
     pub(super) largest: Bytes,
     pub(super) repair: Repair,
     pub(super) playout: Playout,
@@ -143,8 +143,7 @@ impl Channel {
             delivery,
             deadline,
             priority,
-            rate_mhz: 0,
-            rate_is_number: true,
+            rate_mhz: Some(0),
             largest,
             repair: Repair::default(),
             playout: Playout::default(),
@@ -200,8 +199,7 @@ impl Channel {
     /// Messages per second, at most, 0.001 to 4 000 000; a tenth of a second's may come at once. Those beyond are dropped and
     /// counted. What is no number cannot be [declared](ChannelError::Rate). Of the two ends the smaller counts. Default: no limit.
     pub fn rate(mut self, hz: f64) -> Self {
-        self.rate_mhz = (hz * 1e3).clamp(1.0, 4e9) as u32;
-        self.rate_is_number = !hz.is_nan();
+        self.rate_mhz = (!hz.is_nan()).then_some((hz * 1e3).clamp(1.0, 4e9) as u32);
         self
     }
 
@@ -258,7 +256,7 @@ impl Channel {
             encoding: self.schema.encoding,
             priority: self.priority,
             deadline_us: self.deadline.map_or(0, |age| age.as_micros_u32().max(1)),
-            rate_mhz: self.rate_mhz,
+            rate_mhz: self.rate_mhz.unwrap_or_default(),
             largest: self.largest.get() as u32,
             definition: self.schema.hash(),
             name: self.name.clone(),
@@ -315,7 +313,7 @@ pub(crate) fn declare(
     if channels.len() >= MAX_CHANNELS {
         return Err(ChannelError::TooMany(name()));
     }
-    if !channel.rate_is_number {
+    if channel.rate_mhz.is_none() {
         return Err(ChannelError::Rate(name()));
     }
     if channel.delivery == Delivery::Deadline && channel.deadline.is_none() {

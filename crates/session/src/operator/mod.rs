@@ -385,7 +385,10 @@ impl<T: Transport> Operator<T> {
         let timeout = self.round_trip.timeout();
         match &mut self.command {
             Some(pending) if pending.is(now, kind, epoch, timeout) => pending.hurry(now),
-            _ => {
+            pending => {
+                if pending.as_ref().is_some_and(|pending| pending.kind != kind) {
+                    self.give_command_up();
+                }
                 self.command = Some(Pending::new(now, kind, self.next_command, epoch));
                 self.next_command += 1;
             }

@@ -230,6 +230,26 @@ fn a_reset_and_a_resume_are_given_up_with_the_transport_or_the_session_on_which_
 }
 
 #[test]
+fn a_resume_that_another_command_displaces_is_given_up() {
+    for resets in [true, false] {
+        let mut world = world(udp, delays(MS * 50));
+        world.run_until(at_ms(1_000));
+        assert!(world.resume());
+        world.run_until(at_ms(1_010));
+        if resets {
+            assert!(world.reset());
+        } else {
+            world.emergency_stop();
+        }
+        world.run_until(at_ms(3_000));
+        let is_given_up =
+            |event: &OperatorEvent| matches!(event, OperatorEvent::ResumeRefused { answer: None, .. });
+        let given_up = world.observer.operator.iter().filter(|(_, event)| is_given_up(event)).count();
+        assert_eq!(given_up, 1, "reset: {resets}");
+    }
+}
+
+#[test]
 fn what_is_latched_outlives_the_transport() {
     let mut world = world(tcp, delays(MS * 5));
     world.start();

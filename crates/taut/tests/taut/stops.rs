@@ -179,6 +179,22 @@ fn the_emergency_stop_does_not_wait_for_a_device_that_blocks() {
 }
 
 #[test]
+fn a_robot_that_is_closed_or_pressed_while_it_moves_does_not_say_that_its_device_failed() {
+    for closes in [true, false].repeat(20) {
+        let arm = Arm::new();
+        let (robot, _operator) = moving(&arm);
+        if closes {
+            robot.close();
+        } else {
+            robot.stop();
+        }
+        let stopped = told(robot.events(), |event| matches!(event, RobotEvent::Stopped { .. }));
+        let by_device = RobotEvent::Stopped { cause: StopCause::Device };
+        assert!(stopped != by_device && !arm.was_stopped(StopCause::Device), "closed: {closes}: {stopped:?}");
+    }
+}
+
+#[test]
 fn dropping_the_handle_stops_the_device_also_while_it_blocks() {
     let arm = Arm::new();
     let (robot, _operator) = moving(&arm);

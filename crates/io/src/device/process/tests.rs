@@ -380,6 +380,23 @@ fn a_device_behind_a_wrapper_that_ends_before_it_is_ended_with_it() {
 }
 
 #[test]
+fn whom_a_wrapper_leaves_behind_has_a_second_to_end_and_another_once_it_was_asked_to() {
+    let (log, other) = (Log::new("left-behind"), Log::new("brakes"));
+    // It brakes by itself when it is asked to, 300 ms long.
+    let script =
+        r#"(trap 'sleep 0.3; echo stopped > "$0"; exit' TERM; while :; do sleep 0.05; done) & exec "$@""#;
+    let mut wrapped: Vec<String> =
+        ["sh", "-c", script, &other.0.display().to_string()].map(str::to_owned).to_vec();
+    wrapped.extend(words("obeys", Some(&log)));
+    let device = ProcessDevice::start(&wrapped, DeviceLimits::default(), &Arc::from([])).unwrap();
+    let begin = Clock::since_boot();
+    drop(device);
+    let took = Clock::since_boot() - begin;
+    assert!(log.has("ended") && other.has("stopped"), "{took}: {:?}", other.lines());
+    assert!((1_300..1_900).contains(&(took.as_micros_u32() / 1_000)), "it is over when both are: {took}");
+}
+
+#[test]
 fn what_cannot_be_a_device_does_not_start_and_says_why() {
     let none = DeviceLimits::default();
     let of = |words: &[&str]| {
