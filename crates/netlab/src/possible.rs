@@ -121,8 +121,8 @@ fn bulk(spec: &TcpSpec, sack: Option<bool>) -> Option<(&'static str, String)> {
 
 /// The RFCs' settings or those of Linux; the kernel decides on timestamps by itself.
 fn is_kernels(tcp: TcpSpec) -> bool {
-    let own = [TcpSpec::default(), TcpSpec::linux()];
-    own.iter().any(|own| TcpSpec { congestion: own.congestion, timestamps: own.timestamps, ..tcp } == *own)
+    let TcpSpec { congestion, timestamps, .. } = tcp;
+    [TcpSpec::default(), TcpSpec::linux()].map(|own| TcpSpec { congestion, timestamps, ..own }).contains(&tcp)
 }
 
 /// Does TCP use selective acknowledgements (RFC 2018)? `None` where not all of a scenario's connections say the same.
