@@ -220,7 +220,7 @@ fn a_timestamp_tells_what_was_late_before_its_repetition_is_a_duplicate() {
 fn a_loss_beside_what_was_late_is_not_taken_back() {
     // What is lost was sent before the late one, or after it; next to it one repetition would hold both.
     let losses: [&'static [u64]; 3] = [&[147], &[151], &[154]];
-    for (late, lost) in (0..=110).into_iter().flat_map(|late| losses.map(|lost| (late, lost))) {
+    for (late, lost) in (0..=110).flat_map(|late| losses.map(|lost| (late, lost))) {
         for timestamps in [false, true] {
             let (net, [during, after], _) = late_by(timestamps, late, lost);
             assert!(
