@@ -93,7 +93,7 @@ inEachBrowser((browser) => {
       await page.evaluate(() => dispatchEvent(Object.assign(new Event("gamepadconnected"), { gamepad: { id: "odd pad", mapping: "" } })));
       await shows(page, "#events", /knows no layout of odd pad/);
       let least = Infinity;
-      for (let attempt = 0; attempt < ATTEMPTS && least > 70; attempt++) {
+      for (let attempt = 0; attempt < ATTEMPTS && least > 50; attempt++) {
         // Once more, where a busy machine held up the page meanwhile: what lapsed has to be let go first.
         await until(async () => {
           await gamepad(page, true, false);
