@@ -171,16 +171,20 @@ def every_millisecond(say):
         thread.join()
 
 
+def says_all_the_time(told, kind):
+    began = time.monotonic()
+    while time.monotonic() - began < 1.0:
+        asked = time.monotonic()
+        told.until(kind)
+        assert time.monotonic() - asked < PATIENCE
+
+
 def test_a_robot_that_is_slower_than_its_operator_says_where_it_is(tmp_path):
     told = Told(tmp_path, ARM, "made:Arm")
     told.until(65)
     told.say(4)
     with every_millisecond(lambda: apply(told, 60, gripper=15)):
-        began = time.monotonic()
-        while time.monotonic() - began < 1.0:
-            asked = time.monotonic()
-            told.until(66)
-            assert time.monotonic() - asked < PATIENCE
+        says_all_the_time(told, 66)
     told.process.kill()
     told.ends()
 
@@ -360,11 +364,7 @@ def test_an_input_that_takes_its_time_is_asked_for_its_buttons(tmp_path, kind):
     told.say(2, flags=1, number=64, rest=struct.pack("<I", 0) + b"lamp")
     told.until(65)
     with every_millisecond(lambda: told.say(kind, rest=struct.pack("<Q", 0))):
-        began = time.monotonic()
-        while time.monotonic() - began < 1.0:
-            asked = time.monotonic()
-            told.until(70)
-            assert time.monotonic() - asked < PATIENCE
+        says_all_the_time(told, 70)
     told.process.kill()
     told.ends()
 

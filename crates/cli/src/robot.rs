@@ -472,13 +472,7 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
     let kept = record.latch().map(|latch| (latch, file.as_path()));
     let recorded = arguments.record.start(clock, &channels, arguments.json, arguments.about_session())?;
     // An arm may hold itself from here on: what can be wrong without it was found before, all but limits, of which it may have its own.
-    let ready = match arguments.ready(seen) {
-        Ok(ready) => ready,
-        Err(why) => {
-            recorded.finish();
-            return Err(why);
-        }
-    };
+    let ready = arguments.ready(seen).inspect_err(|_| recorded.finish())?;
     if let Some(warning) = ready.warning() {
         crate::say(&warning);
     }
