@@ -173,7 +173,7 @@ impl Flight {
             if due <= now {
                 sent.lost = true;
             } else {
-                next = Some(next.map_or(due, |next: Time| next.min(due)));
+                next = next.max(Some(due));
             }
         }
         next
@@ -255,10 +255,8 @@ impl Rack {
             return;
         }
         self.min_rtt = Some(self.min_rtt.map_or(rtt, |min| min.min(rtt)));
-        if (sent.at, sent.end) > self.newest {
-            self.newest = (sent.at, sent.end);
-            self.rtt = rtt;
-        }
+        self.rtt = rtt;
+        self.newest = self.newest.max((sent.at, sent.end));
         if sent.end > self.highest {
             self.highest = sent.end;
         } else if !sent.again {

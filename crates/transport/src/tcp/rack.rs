@@ -55,10 +55,9 @@ impl Sender {
     pub(super) fn after_ack(&mut self, now: Time, before: u64, late: bool) {
         let Some(board) = self.board.as_ref().filter(|_| self.policy.rack) else { return };
         self.flight.report(now, board);
-        if late && self.recovery == Recovery::Sack {
-            return;
+        if !late || self.recovery != Recovery::Sack {
+            self.look_for_losses(now);
         }
-        self.look_for_losses(now);
         let delivered = before.saturating_sub(self.missing());
         match self.recovery {
             Recovery::Sack => {
@@ -81,7 +80,7 @@ impl Sender {
         self.reordering = self.flight.detect(now, self.recovery != Recovery::Open, srtt);
         if self.recovery == Recovery::Open && self.flight.lost().is_some() {
             self.stats.recoveries += 1;
-            let flight = self.flight.weigh(self.una, self.max).min(self.congestion.cwnd);
+            let flight = self.congestion.cwnd;
             self.remember();
             self.congestion.on_loss(flight);
             self.prr = Prr::begin(flight);
