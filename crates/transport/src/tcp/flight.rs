@@ -155,7 +155,7 @@ impl Flight {
     }
 
     /// Marks what was sent so long before something that has arrived that it is lost (RFC 8985 section 6.2 step 5); the
-    /// time at which more will be. `recovering`: a loss is being repaired.
+    /// time at which all that is late will be. `recovering`: a loss is being repaired.
     pub(super) fn detect(&mut self, now: Time, recovering: bool, srtt: Option<Duration>) -> Option<Time> {
         let Rack { newest, rtt, .. } = self.rack;
         let reported = self.segments.iter().filter(|sent| sent.reported).count();
@@ -228,9 +228,9 @@ impl Flight {
             .reduce(|all, next| Run { start: all.start, end: next.end })
     }
 
-    /// Is something that went again neither acknowledged nor lost again?
-    pub(super) fn repeats(&self) -> bool {
-        self.segments.iter().any(|sent| sent.again && !sent.reported && !sent.lost)
+    /// Segments that went again and are neither acknowledged nor lost again.
+    pub(super) fn repeats(&self) -> usize {
+        self.segments.iter().filter(|sent| sent.again && !sent.reported && !sent.lost).count()
     }
 
     /// What is neither reported nor lost.
@@ -325,6 +325,17 @@ mod tests {
         report(&mut flight, at(23), 100, 400);
         assert_eq!(flight.detect(at(23), false, None), None);
         assert_eq!((flight.lost(), flight.pipe()), (Some(Run { start: 0, end: 100 }), 1000));
+    }
+
+    #[test]
+    fn what_arrives_late_teaches_patience_with_the_rest() {
+        // RFC 8985 section 6.2 step 2: RACK.rtt is of the last that arrived, whenever it was sent; step 5: the longest wait.
+        let mut flight = five(Counting::Segments);
+        report(&mut flight, at(24), 400, 500);
+        assert_eq!(flight.detect(at(24), false, None), Some(at(3 + 20 + 5)));
+        report(&mut flight, at(25), 0, 100); // It took 25 ms, where the newest took 20.
+        assert_eq!(flight.detect(at(25), false, None), Some(at(3 + 25 + 5)));
+        assert_eq!(flight.lost(), None);
     }
 
     #[test]

@@ -13,6 +13,9 @@ use super::sender::{Recovery, Segment, Sender};
 /// Linux has it (`tcp_schedule_loss_probe`); WCDelAckT of RFC 8985 section 7.2.
 const DELAYED_ACK: Duration = Duration::from_millis(200);
 
+/// What Linux adds to RACK's timer (`TCP_TIMEOUT_MIN_US`): an acknowledgement may come first.
+const LEAST_TIMEOUT: Duration = Duration::from_millis(2);
+
 /// Proportional rate reduction (RFC 6937 section 3), in what the window counts.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Prr {
@@ -77,15 +80,25 @@ impl Sender {
 
     fn look_for_losses(&mut self, now: Time) {
         let srtt = self.rto.smoothed();
-        self.reordering = self.flight.detect(now, self.recovery != Recovery::Open, srtt);
+        let due = self.flight.detect(now, self.recovery != Recovery::Open, srtt);
+        self.reordering = due.map(|due| due + LEAST_TIMEOUT);
         if self.recovery == Recovery::Open && self.flight.lost().is_some() {
             self.stats.recoveries += 1;
-            let flight = self.congestion.cwnd;
+            let flight = self.before_loss();
             self.remember();
             self.congestion.on_loss(flight);
             self.prr = Prr::begin(flight);
             self.recover = self.max;
             self.recovery = Recovery::Sack;
+        }
+    }
+
+    /// What a loss halves: what is under way (RFC 5681 equation 4), as Linux has it the window (`tcp_reno_ssthresh`).
+    pub(super) fn before_loss(&self) -> u64 {
+        match self.policy.rack {
+            true => self.congestion.cwnd,
+            // What an earlier timeout found lost is not under way, the window is.
+            false => self.flight.weigh(self.una, self.max).min(self.congestion.cwnd),
         }
     }
 

@@ -112,7 +112,7 @@ impl Sender {
                 if late {
                     self.flight.overtaken();
                 }
-                if late && (number >= self.recover || !self.flight.repeats()) {
+                if late && (number >= self.recover || self.flight.repeats() == 0) {
                     self.take_back();
                 } else if number >= self.recover {
                     self.recovery = Recovery::Open;

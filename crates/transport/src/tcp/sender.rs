@@ -382,9 +382,7 @@ impl Sender {
         let first = self.timeouts_in_a_row == 1;
         // Fast recovery reduced the window for these losses already.
         let reduce = first && !self.in_recovery();
-        // RFC 5681 equation 4 gives an upper limit: what an earlier timeout found lost is not under way, the window is.
-        let flight = self.flight.weigh(self.una, self.max).min(self.congestion.cwnd);
-        self.congestion.on_timeout(flight, reduce);
+        self.congestion.on_timeout(self.before_loss(), reduce);
         if let Some(board) = &mut self.board {
             board.high_rxt = 0;
             if !first {

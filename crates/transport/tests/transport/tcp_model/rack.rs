@@ -51,6 +51,17 @@ fn after_a_loss_half_of_the_segments_are_left_where_segments_count() {
 }
 
 #[test]
+fn a_loss_leaves_half_of_a_window_that_was_not_used_up_with_rack() {
+    // As Linux (`tcp_reno_ssthresh`): 70 of 100 segments are under way.
+    let config = TcpConfig { initial_window: 100, counted: Counting::Segments, ..TcpConfig::default() };
+    for (rack, segments) in [(false, 35), (true, 50)] {
+        let net = messages(&TcpConfig { rack, ..config.clone() }, &[80], 300);
+        let left = net.client.slow_start_threshold().expect("a loss").get() / 1460;
+        assert!(left.abs_diff(segments) <= 1, "RACK {rack}: {left}");
+    }
+}
+
+#[test]
 fn an_acknowledgement_is_due_after_two_segments_however_short_where_segments_count() {
     // RFC 5681 section 4.2 says full-sized ones at least; of these messages seven are one such.
     let acks = |counted| {
