@@ -26,8 +26,9 @@ pub struct TcpConfig {
     pub sack: bool,
     /// With SACK: losses found by the times of sending, and a probe for a tail that nothing follows (RACK-TLP, RFC 8985),
     /// and a window that falls in proportion during recovery (PRR, RFC 6937), in place of RFC 6675. Duplicates are reported
-    /// (RFC 2883), and a recovery that was needless is taken back; with `timestamps` sooner (RFC 3522). As Linux. Not the
-    /// answer to a loss that the probe itself repaired (RFC 8985 section 7.4). Default off.
+    /// (RFC 2883), and a recovery that was needless is taken back; with `timestamps` sooner (RFC 3522). A loss halves the
+    /// window, not what is under way. As Linux. Not the answer to a loss that the probe itself repaired (RFC 8985 section 7.4).
+    /// Default off.
     pub rack: bool,
     /// One new segment for each of the first two duplicate acknowledgements (RFC 3042). Default on.
     pub limited_transmit: bool,
