@@ -5,7 +5,9 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use pyo3::prelude::*;
-use taut_agent::{DeviceFailure, DeviceMessage, Measured, OperatorDevice, RobotDevice, Sample, SetPoint};
+use taut_agent::{
+    DeviceFailure, DeviceMessage, Measured, OperatorDevice, Resume, RobotDevice, Sample, SetPoint,
+};
 use taut_core::{Bitrate, Duration, Time};
 use taut_lab::run::RunClock;
 use taut_session::motion::Motion;
@@ -154,8 +156,8 @@ impl OperatorDevice for SimulatedOperator {
     fn skip(&mut self, periods: u64) -> u64 {
         periods
     }
-    fn resumed(&mut self, done: bool) {
-        if !done {
+    fn resumed(&mut self, resume: Resume) {
+        if resume == Resume::Asked {
             self.world.call(|py| hand::resumed(self.object.bind(py)));
         }
     }

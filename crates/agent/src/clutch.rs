@@ -3,7 +3,7 @@
 use taut_core::{Bitrate, Duration, Orientation, Time};
 use taut_session::{ChannelId, Priority, State, Turning};
 
-use crate::{DeviceMessage, OperatorDevice, Sample};
+use crate::{DeviceMessage, OperatorDevice, Resume, Sample};
 
 /// How fast the robot's hand is to move.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -68,9 +68,9 @@ impl Clutch {
     }
 
     /// A resume was asked for: whatever was gripped before, motion begins where the robot is; and not before that is `done`.
-    pub fn resumed(&mut self, done: bool) {
-        self.waits = !done;
-        if !done {
+    pub fn resumed(&mut self, resume: Resume) {
+        self.waits = resume == Resume::Asked;
+        if self.waits {
             (self.target, self.gripped) = (None, false);
         }
     }
@@ -217,8 +217,8 @@ impl<I: RateInput> OperatorDevice for Relative<I> {
     fn skip(&mut self, _: u64) -> u64 {
         0
     }
-    fn resumed(&mut self, done: bool) {
-        self.clutch.resumed(done);
+    fn resumed(&mut self, resume: Resume) {
+        self.clutch.resumed(resume);
     }
     fn feel(&mut self, _: Time, state: &State) {
         self.clutch.feel(state);
@@ -281,18 +281,18 @@ mod tests {
             clutch.grip(&FORWARD, MS);
         }
         clutch.feel(&robot(0.4));
-        clutch.resumed(false);
+        clutch.resumed(Resume::Asked);
         let state = (0..100).filter_map(|_| clutch.grip(&FORWARD, MS)).last().unwrap();
         assert!(close(state.position[0], 0.4) && is_zero(state.velocity), "it does not move yet: {state:?}");
-        clutch.resumed(true);
+        clutch.resumed(Resume::Done);
         let state = (0..100).filter_map(|_| clutch.grip(&FORWARD, MS)).last().unwrap();
         assert!(close(state.position[0], 0.41), "{state:?}");
         // It was resumed once more, and moved all the time.
-        clutch.resumed(true);
+        clutch.resumed(Resume::Done);
         assert!(close(clutch.grip(&FORWARD, Duration::ZERO).unwrap().position[0], 0.41));
         clutch.lost();
         assert!(clutch.grip(&FORWARD, MS).is_some(), "what is gripped goes on");
-        clutch.resumed(false);
+        clutch.resumed(Resume::Asked);
         assert_eq!(clutch.grip(&FORWARD, MS), None, "a new grip waits until it is known where the robot is");
     }
 
@@ -383,7 +383,7 @@ mod tests {
             still(clutch.release().unwrap());
             still(clutch.grip(&Rate::default(), MS).unwrap());
             // A resume begins where the robot is.
-            clutch.resumed(false);
+            clutch.resumed(Resume::Asked);
             let state = clutch.grip(&rate, MS).unwrap();
             assert_eq!((state.gripper, state.orientation_wxyz), (measured, [1.0, 0.0, 0.0, 0.0]));
         }

@@ -8,7 +8,9 @@ use taut_core::{Duration, HoldTarget, Time};
 use taut_session::motion::Motion;
 use taut_session::{ChannelId, FEEDBACK_DEADLINE, MotionLimits, Priority, State, StopCause, Turning};
 
-use crate::{DeviceFailure, LawFeedback, Lease, Measured, OperatorDevice, RobotDevice, Sample, SetPoint};
+use crate::{
+    DeviceFailure, LawFeedback, Lease, Measured, OperatorDevice, Resume, RobotDevice, Sample, SetPoint,
+};
 use part::{Led, Part};
 
 mod part;
@@ -305,15 +307,15 @@ impl<D: OperatorDevice> OperatorDevice for CoupledHand<D> {
         self.missed = self.missed.saturating_add(periods);
         self.device.skip(periods)
     }
-    fn resumed(&mut self, done: bool) {
+    fn resumed(&mut self, resume: Resume) {
         // What the hand does since that was asked for moves the robot already.
-        if !done {
+        if resume == Resume::Asked {
             self.end.begin_again();
             self.turn.iter_mut().for_each(OperatorEnd::begin_again);
             self.player.clear();
             self.is_free = true;
         }
-        self.device.resumed(done);
+        self.device.resumed(resume);
         if self.robot.is_none() {
             // It may have gone on from its own place meanwhile.
             self.device.lost();

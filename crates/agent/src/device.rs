@@ -36,6 +36,15 @@ pub enum DeviceMessage {
     },
 }
 
+/// How far a resume of the robot is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Resume {
+    /// It was asked for, or the device is about to be asked for its first sample.
+    Asked,
+    /// The robot says that it moves, which it may say more than once.
+    Done,
+}
+
 /// A device in the operator's hand: a haptic device, a simulated hand, a recording. It is asked, and tells nothing by itself. No
 /// method has a default that a wrapper could forget to forward.
 pub trait OperatorDevice {
@@ -44,9 +53,8 @@ pub trait OperatorDevice {
     /// So many periods went by in which it was not asked, because the host was late: what the hand did then is gone. How many samples
     /// that were: behind the end of a recording there are none.
     fn skip(&mut self, periods: u64) -> u64;
-    /// A resume of a robot that stands was asked for, or the device is about to be asked for its first sample: what moves the robot relative to
-    /// where it is begins anew. When the robot says that it moves it is `done`, which may be said more than once: nothing begins anew.
-    fn resumed(&mut self, done: bool);
+    /// A robot that stands is to move: what moves it relative to where it is begins anew when that is asked for, and not when it is done.
+    fn resumed(&mut self, resume: Resume);
     /// What the robot felt and where it was, fresh: push the hand with that force.
     fn feel(&mut self, now: Time, state: &State);
     /// Nothing fresh is known of the robot: let go of the last force. It may be said again, also when nothing was felt.
@@ -82,7 +90,7 @@ impl<I: Iterator<Item = State>> OperatorDevice for Playback<I> {
     fn skip(&mut self, periods: u64) -> u64 {
         self.states.by_ref().take(usize::try_from(periods).unwrap_or(usize::MAX)).count() as u64
     }
-    fn resumed(&mut self, _: bool) {}
+    fn resumed(&mut self, _: Resume) {}
     fn feel(&mut self, _: Time, _: &State) {}
     fn lost(&mut self) {}
     fn receive(&mut self, _: ChannelId, _: Option<Duration>, _: &[u8]) {}
@@ -258,8 +266,8 @@ macro_rules! forward_operator_device {
         }
     };
     (@resumed $this:ident, $inner:expr) => {
-        fn resumed(&mut $this, done: bool) {
-            $inner.resumed(done);
+        fn resumed(&mut $this, resume: $crate::Resume) {
+            $inner.resumed(resume);
         }
     };
     (@feel $this:ident, $inner:expr) => {

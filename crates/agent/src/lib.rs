@@ -124,8 +124,8 @@ pub use conversation::{Conversation, Refused, Trouble};
 pub use coupled::{CoupledArm, CoupledHand};
 pub use coupling::{Control, ControlError, Coupling};
 pub use device::{
-    DeviceFailure, DeviceMessage, LawFeedback, Measured, OperatorDevice, Playback, RobotDevice, Sample,
-    SetPoint,
+    DeviceFailure, DeviceMessage, LawFeedback, Measured, OperatorDevice, Playback, Resume, RobotDevice,
+    Sample, SetPoint,
 };
 pub use lease::Lease;
 pub use observer::{Observed, SessionObserver, Watched};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use taut_agent::{DeviceMessage, Grip, OperatorDevice, RateInput, Relative, Sample};
+use taut_agent::{DeviceMessage, Grip, OperatorDevice, RateInput, Relative, Resume, Sample};
 use taut_core::{Bitrate, Duration, Time};
 use taut_io::Clock;
 use taut_media::picture::Picture;
@@ -45,11 +45,11 @@ impl OperatorDevice for ConsoleDevice {
     fn skip(&mut self, periods: u64) -> u64 {
         self.relative.skip(periods)
     }
-    fn resumed(&mut self, done: bool) {
-        if !done {
+    fn resumed(&mut self, resume: Resume) {
+        if resume == Resume::Asked {
             self.shared.lock().seat.resumed();
         }
-        self.relative.resumed(done);
+        self.relative.resumed(resume);
     }
     fn feel(&mut self, now: Time, state: &State) {
         self.relative.feel(now, state);

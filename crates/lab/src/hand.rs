@@ -4,7 +4,7 @@
 //! force that the robot met (position–force control). It is transparent, and it is what a delay makes unstable first.
 
 use taut_agent::control::Motion;
-use taut_agent::{DeviceMessage, OperatorDevice, Sample};
+use taut_agent::{DeviceMessage, OperatorDevice, Resume, Sample};
 use taut_core::{Bitrate, Duration, Probability, Rng, Seed, Time};
 use taut_qos::touch::{Mass, Touch};
 use taut_session::{ChannelId, Direction, Priority, State};
@@ -240,7 +240,7 @@ impl OperatorDevice for SimulatedHand {
     }
 
     /// The force that came back: no more than the device can make.
-    fn resumed(&mut self, _: bool) {}
+    fn resumed(&mut self, _: Resume) {}
     fn feel(&mut self, _: Time, state: &State) {
         let [.., force] = lever::at_lever(state);
         let size = norm(&force);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use taut_agent::{DeviceMessage, OperatorDevice, Sample};
+use taut_agent::{DeviceMessage, OperatorDevice, Resume, Sample};
 use taut_core::{Bitrate, Bytes, Duration, Seed, Time};
 use taut_report::result::{Distribution, RunResult};
 use taut_session::{ChannelId, ChannelKind, State};
@@ -334,8 +334,8 @@ impl OperatorDevice for Recorded {
     fn skip(&mut self, periods: u64) -> u64 {
         periods
     }
-    fn resumed(&mut self, done: bool) {
-        self.resumed |= done;
+    fn resumed(&mut self, resume: Resume) {
+        self.resumed |= resume == Resume::Done;
     }
     fn feel(&mut self, _: Time, _: &State) {}
     fn lost(&mut self) {}

@@ -94,7 +94,7 @@ impl OperatorDevice for Held {
     fn skip(&mut self, periods: u64) -> u64 {
         periods
     }
-    fn resumed(&mut self, _: bool) {}
+    fn resumed(&mut self, _: Resume) {}
     fn feel(&mut self, _: Time, state: &State) {
         (self.felt, self.at) = (state.force[0], state.position[0]);
     }
@@ -384,7 +384,7 @@ impl RateInput for Keys {
 fn what_moves_relative_to_the_robot_begins_where_that_is_by_every_law() {
     for law in Law::all() {
         let mut hand = CoupledHand::new(Relative::new(Keys, Priority::Normal), law, SERVO, MS, 20.0);
-        hand.resumed(false);
+        hand.resumed(Resume::Asked);
         for ms in 0..20 {
             let waits = hand.sample(Time::ZERO + MS * ms).unwrap();
             assert_eq!(waits.reading, 0, "{law:?}: nobody knows where the robot is");
@@ -400,7 +400,7 @@ fn what_moves_relative_to_the_robot_begins_where_that_is_by_every_law() {
         // For ten seconds nobody knows where the robot is; then a person lets it move again.
         (31..10_031).for_each(|ms| _ = hand.sample(Time::ZERO + MS * ms));
         let before = hand.sample(Time::ZERO + MS * 10_031).unwrap().reading;
-        hand.resumed(false);
+        hand.resumed(Resume::Asked);
         let waits = hand.sample(Time::ZERO + MS * 10_032).unwrap().reading;
         assert_eq!(waits, before, "{law:?}: it waits to be told");
         let robot = State { created: Time::ZERO + MS * 10_033, ..robot };
@@ -415,7 +415,7 @@ fn what_moves_relative_to_the_robot_begins_where_that_is_by_every_law() {
 fn a_hand_that_reads_nothing_new_is_let_go_of_and_no_energy_is_booked_for_it() {
     for law in Law::all() {
         let mut hand = CoupledHand::new(Held::default(), law, SERVO, MS, 20.0);
-        hand.resumed(false);
+        hand.resumed(Resume::Asked);
         let state = State { velocity: [0.3, 0.0, 0.0], ..State::at(Time::ZERO) };
         let mut told = State::at(Time::ZERO);
         for ms in 0..1_000 {
@@ -496,7 +496,7 @@ fn an_end_that_was_started_again_and_counts_from_nothing_is_followed_without_a_j
         let mut arm = within(law, MotionLimits::new());
         arm.measure();
         arm.enable().unwrap();
-        hand.resumed(false);
+        hand.resumed(Resume::Asked);
         let usual = move_both(&mut hand, &mut arm, 2_000);
         for restarted in ["hand", "arm"] {
             arm.stop(StopCause::LinkClosed);
@@ -511,7 +511,7 @@ fn an_end_that_was_started_again_and_counts_from_nothing_is_followed_without_a_j
                 arm.measure();
             }
             arm.enable().unwrap();
-            hand.resumed(false);
+            hand.resumed(Resume::Asked);
             let heard = arm.measure().unwrap().feedback.unwrap().state;
             hand.feel(Time::ZERO, &heard);
             hand.device.felt = 0.0;
@@ -548,13 +548,13 @@ fn a_resume_begins_with_no_wave_and_where_the_arm_is() {
         hand.device.state = Some(State::at(Time::ZERO));
         hand.sample(Time::ZERO);
         assert!(hand.device.felt > 0.1, "{law:?}");
-        hand.resumed(false);
+        hand.resumed(Resume::Asked);
         hand.sample(Time::ZERO);
         assert!(hand.device.felt.abs() < 1e-9, "{law:?}");
         // It is felt since then: that the resume is done begins nothing anew.
         hand.feel(Time::ZERO, &pushed);
         hand.sample(Time::ZERO);
-        hand.resumed(true);
+        hand.resumed(Resume::Done);
         hand.sample(Time::ZERO);
         assert!(hand.device.felt > 0.1, "{law:?}");
     }

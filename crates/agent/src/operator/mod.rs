@@ -29,8 +29,8 @@ use crate::device::LostOnDrop;
 use crate::diagnostics;
 use crate::observer::Eye;
 use crate::{
-    Alarm, Conversation, DeviceMessage, GOODBYE, MOST_MESSAGES, Observed, OperatorDevice, SessionObserver,
-    Trouble, Watched,
+    Alarm, Conversation, DeviceMessage, GOODBYE, MOST_MESSAGES, Observed, OperatorDevice, Resume,
+    SessionObserver, Trouble, Watched,
 };
 
 /// An operator, the device in its hand, and a clock that asks the device at a rate: sans-IO, over any transport.
@@ -303,7 +303,7 @@ impl<T: Conversation, D: OperatorDevice> Operator<T, D> {
         let moves = self.session.moves();
         self.session.resume(now)?;
         if !moves {
-            self.device.0.resumed(false);
+            self.device.0.resumed(Resume::Asked);
         }
         self.eye.show(now, Observed::ResumePressed);
         Ok(())
@@ -360,13 +360,13 @@ impl<T: Conversation, D: OperatorDevice> Operator<T, D> {
                 self.sampler.begin(now, SampleFrom::Connected);
             }
             // It may be all that is heard of a resume whose answer is lost.
-            OperatorEvent::Robot { state: RobotState::Enabled, .. } => self.device.0.resumed(true),
+            OperatorEvent::Robot { state: RobotState::Enabled, .. } => self.device.0.resumed(Resume::Done),
             OperatorEvent::Resumed => {
                 // What the hand did before it is asked for the first time moves nothing.
                 if self.sampler.begin(now, SampleFrom::Resumed) {
-                    self.device.0.resumed(false);
+                    self.device.0.resumed(Resume::Asked);
                 }
-                self.device.0.resumed(true);
+                self.device.0.resumed(Resume::Done);
             }
             _ => {}
         }

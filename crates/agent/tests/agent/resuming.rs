@@ -1,8 +1,8 @@
 //! When the robot moves without being asked, and when it does not.
 
 use taut_agent::{
-    Alarm, DeviceFailure, OperatorCommand, OperatorNote, OperatorSettings, RETRY, Relative, ResumePolicy,
-    RobotCommand, Trouble,
+    Alarm, DeviceFailure, OperatorCommand, OperatorNote, OperatorSettings, RETRY, Relative, Resume,
+    ResumePolicy, RobotCommand, Trouble,
 };
 use taut_session::{OperatorConfig, OperatorEvent, Priority, ResumeError, RobotConfig, StopCause};
 
@@ -139,14 +139,19 @@ fn a_hand_begins_anew_when_a_resume_is_asked_for_and_before_its_first_sample() {
     world.operator.handle_command(world.now, OperatorCommand::Resume);
     world.run(1_000);
     let told = world.hand.with(|hand| std::mem::take(&mut hand.resumed));
-    let begins: Vec<_> = told.iter().filter(|(done, _)| !done).copied().collect();
-    assert_eq!(begins, [(false, 0); 2], "{told:?}");
-    assert_eq!((told[0], told[told.len() - 1]), ((false, 0), (true, 0)), "and then it is done");
+    let begins: Vec<_> = told.iter().filter(|told| told.0 == Resume::Asked).copied().collect();
+    assert_eq!(begins, [(Resume::Asked, 0); 2], "{told:?}");
+    assert_eq!(
+        (told[0], told[told.len() - 1]),
+        ((Resume::Asked, 0), (Resume::Done, 0)),
+        "and then it is done"
+    );
     cut_for(&mut world, 1_000);
     world.operator.handle_command(world.now, OperatorCommand::Resume);
     world.run(1_000);
     let told = world.hand.with(|hand| std::mem::take(&mut hand.resumed));
-    assert!(resumed(&world) == 2 && told.iter().filter(|(done, _)| !done).count() == 1, "{told:?}");
+    let begins = told.iter().filter(|told| told.0 == Resume::Asked).count();
+    assert!(resumed(&world) == 2 && begins == 1, "{told:?}");
 }
 
 #[test]

@@ -6,8 +6,8 @@ use std::rc::Rc;
 
 use taut_agent::{
     Conversation, DeviceFailure, DeviceMessage, Grip, Measured, Operator, OperatorDevice, OperatorNote,
-    OperatorSettings, Rate, RateInput, Refused, Relative, ResumePolicy, Robot, RobotDevice, RobotNote,
-    Sample, SetPoint, Trouble,
+    OperatorSettings, Rate, RateInput, Refused, Relative, Resume, ResumePolicy, Robot, RobotDevice,
+    RobotNote, Sample, SetPoint, Trouble,
 };
 use taut_core::{
     Bitrate, Datagram, Deadline, Duration, Ecn, Event, Message, Origin, PathId, Seed, SendError, Time,
@@ -158,7 +158,7 @@ pub(crate) struct Hand {
     /// It has read nothing new since.
     pub(crate) stuck: bool,
     /// What it was told of resumes, and how often it had been asked by then.
-    pub(crate) resumed: Vec<(bool, u64)>,
+    pub(crate) resumed: Vec<(Resume, u64)>,
     /// In place of a hand.
     pub(crate) key: Option<Relative<Key>>,
     /// Turned so, where it turns.
@@ -188,10 +188,10 @@ impl OperatorDevice for Seen<Hand> {
         self.with(|hand| hand.skipped += periods);
         periods
     }
-    fn resumed(&mut self, done: bool) {
+    fn resumed(&mut self, resume: Resume) {
         self.with(|hand| {
-            hand.resumed.push((done, hand.asked));
-            hand.key.iter_mut().for_each(|key| key.resumed(done));
+            hand.resumed.push((resume, hand.asked));
+            hand.key.iter_mut().for_each(|key| key.resumed(resume));
         });
     }
     fn feel(&mut self, now: Time, state: &State) {

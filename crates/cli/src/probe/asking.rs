@@ -3,7 +3,7 @@
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex};
 
-use taut_agent::{DeviceMessage, OperatorDevice, Sample};
+use taut_agent::{DeviceMessage, OperatorDevice, Resume, Sample};
 use taut_core::{Bitrate, Duration, Time};
 use taut_io::Clock;
 use taut_session::{ChannelId, State};
@@ -115,7 +115,7 @@ impl OperatorDevice for Asking {
     fn skip(&mut self, periods: u64) -> u64 {
         periods
     }
-    fn resumed(&mut self, _: bool) {}
+    fn resumed(&mut self, _: Resume) {}
     fn feel(&mut self, _: Time, _: &State) {}
     fn lost(&mut self) {}
     fn receive(&mut self, channel: ChannelId, _: Option<Duration>, payload: &[u8]) {

@@ -12,7 +12,7 @@ use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use serde::Deserialize;
-use taut_agent::{DeviceMessage, OperatorDevice, Sample};
+use taut_agent::{DeviceMessage, OperatorDevice, Resume, Sample};
 use taut_core::{Duration, Time};
 use taut_session::motion;
 use taut_session::{ChannelId, Direction, Priority, State};
@@ -200,9 +200,9 @@ impl OperatorDevice for LineInput {
         self.device.as_mut().map_or(0, |device| device.skip(periods))
     }
 
-    fn resumed(&mut self, done: bool) {
+    fn resumed(&mut self, resume: Resume) {
         if let Some(device) = &mut self.device {
-            device.resumed(done);
+            device.resumed(resume);
         }
     }
 

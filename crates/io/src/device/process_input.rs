@@ -5,7 +5,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use taut_agent::{Alarm, DeviceFailure, DeviceMessage, OperatorDevice, Sample};
+use taut_agent::{Alarm, DeviceFailure, DeviceMessage, OperatorDevice, Resume, Sample};
 use taut_core::{Duration, Time};
 use taut_session::motion;
 use taut_session::{ChannelId, Direction, Priority, State};
@@ -180,8 +180,8 @@ impl OperatorDevice for ProcessInput {
         0
     }
 
-    fn resumed(&mut self, done: bool) {
-        self.0.tell(|talk| talk.resumed |= !done);
+    fn resumed(&mut self, resume: Resume) {
+        self.0.tell(|talk| talk.resumed |= resume == Resume::Asked);
     }
 
     fn feel(&mut self, _: Time, state: &State) {

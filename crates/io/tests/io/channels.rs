@@ -106,7 +106,7 @@ impl taut_agent::OperatorDevice for Resting {
     fn skip(&mut self, periods: u64) -> u64 {
         periods
     }
-    fn resumed(&mut self, _: bool) {}
+    fn resumed(&mut self, _: taut_agent::Resume) {}
     fn feel(&mut self, _: Time, _: &State) {}
     fn lost(&mut self) {}
     fn receive(&mut self, _: ChannelId, _: Option<Duration>, _: &[u8]) {}

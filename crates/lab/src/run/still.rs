@@ -3,7 +3,9 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use taut_agent::{DeviceFailure, DeviceMessage, Measured, OperatorDevice, RobotDevice, Sample, SetPoint};
+use taut_agent::{
+    DeviceFailure, DeviceMessage, Measured, OperatorDevice, Resume, RobotDevice, Sample, SetPoint,
+};
 use taut_core::{Bitrate, Bytes, Duration, Medium, Seed, Time};
 use taut_media::FrameSource;
 use taut_session::motion::Motion;
@@ -220,7 +222,7 @@ impl OperatorDevice for StillHand {
         self.says.pass(periods);
         periods
     }
-    fn resumed(&mut self, _: bool) {}
+    fn resumed(&mut self, _: Resume) {}
     fn feel(&mut self, _: Time, _: &State) {}
     fn lost(&mut self) {}
     fn receive(&mut self, _: ChannelId, _: Option<Duration>, _: &[u8]) {}

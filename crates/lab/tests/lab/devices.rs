@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::rc::Rc;
 
 use taut_agent::{
-    DeviceFailure, DeviceMessage, Lease, Measured, OperatorDevice, RobotDevice, Sample, SetPoint,
+    DeviceFailure, DeviceMessage, Lease, Measured, OperatorDevice, Resume, RobotDevice, Sample, SetPoint,
 };
 use taut_core::{Bitrate, Duration, Seed, Time};
 use taut_lab::hand::SimulatedHand;
@@ -125,7 +125,7 @@ impl OperatorDevice for Slide {
     fn skip(&mut self, periods: u64) -> u64 {
         periods
     }
-    fn resumed(&mut self, _: bool) {
+    fn resumed(&mut self, _: Resume) {
         self.log.borrow_mut().push((self.clock.now(), "resumed".to_owned()));
     }
     fn feel(&mut self, _: Time, state: &State) {

@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-use taut_agent::{DeviceMessage, Sample};
+use taut_agent::{DeviceMessage, Resume, Sample};
 use taut_core::Time;
 use taut_session::ChannelId;
 
@@ -35,8 +35,8 @@ impl taut_agent::OperatorDevice for Hand {
         if self.device.is_some() { periods } else { 0 }
     }
 
-    fn resumed(&mut self, done: bool) {
-        if let Some(device) = self.device.as_mut().filter(|_| !done) {
+    fn resumed(&mut self, resume: Resume) {
+        if let Some(device) = self.device.as_mut().filter(|_| resume == Resume::Asked) {
             device.resumed();
         }
     }
