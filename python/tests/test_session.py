@@ -273,3 +273,12 @@ def test_a_hand_is_told_when_a_lost_session_is_made_again(ends):
     assert not operator.has_ended, "it connects again by itself"
     until("it moves again", lambda: resumes(operator) and anew.applied)
     until("told again", lambda: hand.resumes > before)
+
+
+def test_a_robot_that_ends_is_why_the_session_is_lost(ends):
+    robot = ends.robot(Arm())
+    operator = ends.operator(robot.address)
+    robot.close()
+    until("nobody comes back", lambda: operator.has_ended)
+    with pytest.raises(taut.LostError, match="the robot ended the session"):
+        operator.send(taut.State())

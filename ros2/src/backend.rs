@@ -94,3 +94,9 @@ pub(crate) fn type_name(kind: &str) -> String {
 pub(crate) fn other_type(who: &str, found: &str, expected: &str) -> String {
     format!("{who} has type {found}, and the route {expected}: correct the route's `type`, or the program")
 }
+
+/// What is told of another bridge that publishes what this one hears of motion.
+pub(crate) fn another_bridge() -> String {
+    let why = "and what moves the robot comes back as if a hand went on: give the ends domains of their own";
+    format!("another bridge publishes it, {why}")
+}

@@ -10,13 +10,13 @@ use rustdds::mio1::{Events, Interest, Poll, Token};
 use rustdds::no_key::{
     DataReader, DataWriter, Decode, DefaultDecoder, DeserializerAdapter, SerializerAdapter,
 };
-use rustdds::policy::{Durability, History, Reliability};
+use rustdds::policy::{Durability, History, Lifespan, Reliability};
 use rustdds::{
     DomainParticipant, DomainParticipantBuilder, DomainParticipantStatusEvent, EndpointDescription, GUID,
     QosPolicies, QosPolicyBuilder, RTPSEntity, RepresentationIdentifier, StatusEvented, Topic, TopicKind,
 };
 
-use crate::backend::{self, Publish, Sink, Tell, other_type, type_name};
+use crate::backend::{self, Publish, Sink, Tell, another_bridge, other_type, type_name};
 use crate::cdr::HEADER;
 use crate::config::Qos;
 
@@ -61,7 +61,10 @@ impl SerializerAdapter<Opaque> for Adapter {
     }
 }
 
-fn policies(qos: Qos, reliable: bool) -> QosPolicies {
+/// By that a bridge's writer is known: 68 years in which no message grows old, and a part of a second that nobody else has.
+const MARK: Lifespan = Lifespan { duration: rustdds::Duration::from_nanos(2_147_483_646_454_612_091) };
+
+fn policies(qos: Qos, reliable: bool) -> QosPolicyBuilder {
     let builder = QosPolicyBuilder::new().history(History::KeepLast { depth: i32::from(qos.depth) });
     let builder = builder.durability(if qos.transient_local {
         Durability::TransientLocal
@@ -70,7 +73,7 @@ fn policies(qos: Qos, reliable: bool) -> QosPolicies {
     });
     let wait = rustdds::Duration::from_millis(if qos.moves { 5 } else { 100 });
     let repeated = Reliability::Reliable { max_blocking_time: wait };
-    builder.reliability(if reliable { repeated } else { Reliability::BestEffort }).build()
+    builder.reliability(if reliable { repeated } else { Reliability::BestEffort })
 }
 
 /// As rmw has it: `/arm/state` is `rt/arm/state`.
@@ -108,6 +111,8 @@ struct End {
     topic: String,
     /// As on the wire.
     kind: String,
+    /// It hears what moves the robot, or where the robot is.
+    hears_motion: bool,
 }
 
 /// Writes one topic.
@@ -162,13 +167,13 @@ impl Participant {
         qos: Qos,
         reliable: bool,
     ) -> Result<(Topic, QosPolicies), String> {
-        let qos = policies(qos, reliable);
+        let qos = policies(qos, reliable).build();
         let made = self.domain.create_topic(topic_name(topic), type_name(kind), &qos, TopicKind::NoKey);
         Ok((made.map_err(failed)?, qos))
     }
 
-    fn add(&mut self, guid: GUID, topic: &str, kind: &str) {
-        self.ends.push(End { guid, topic: topic.to_owned(), kind: type_name(kind) });
+    fn add(&mut self, guid: GUID, topic: &str, kind: &str, hears_motion: bool) {
+        self.ends.push(End { guid, topic: topic.to_owned(), kind: type_name(kind), hears_motion });
     }
 
     fn read(mut self, mut poll: Poll, status: &rustdds::DomainParticipantStatusListener, tell: &Tell) {
@@ -222,9 +227,13 @@ impl Participant {
 
     fn compare(&self, peer: &EndpointDescription, who: &str, known: &mut Known, tell: &Tell) {
         let (kind, Some(topic)) = (&peer.type_name, peer.topic_name.strip_prefix("rt")) else { return };
-        if let Some(end) = self.ends.iter().find(|end| end.topic == topic && end.kind != *kind) {
+        let ends = || self.ends.iter().filter(|end| end.topic == topic);
+        if let Some(end) = ends().find(|end| end.kind != *kind) {
             tell(topic, other_type(who, kind, &end.kind));
             known.of_other_types.insert(peer.guid);
+        }
+        if peer.qos.lifespan() == Some(MARK) && ends().any(|end| end.hears_motion) {
+            tell(topic, another_bridge());
         }
     }
 
@@ -239,10 +248,12 @@ impl backend::Participant for Participant {
     fn publish(&mut self, topic: &str, kind: &str, qos: Qos) -> Result<Box<dyn Publish>, String> {
         let moves = qos.moves;
         // Old stops are for nobody who comes later.
-        let of_stops = policies(Qos { transient_local: false, ..qos }, qos.reliable.unwrap_or(true));
-        let (made, qos) = self.topic(topic, kind, qos, qos.reliable.unwrap_or(true))?;
-        let publisher = self.domain.create_publisher(&qos).map_err(failed)?;
+        let of_stops = Qos { transient_local: false, ..qos };
+        let reliable = qos.reliable.unwrap_or(true);
+        let (made, of_topic) = self.topic(topic, kind, qos, reliable)?;
+        let publisher = self.domain.create_publisher(&of_topic).map_err(failed)?;
         let create = |qos| {
+            let qos = policies(qos, reliable).lifespan(MARK).build();
             let writer = publisher.create_datawriter_no_key::<Opaque, Adapter>(&made, Some(qos));
             writer.map_err(failed)
         };
@@ -250,16 +261,17 @@ impl backend::Participant for Participant {
         let for_stops = moves.then(|| create(of_stops)).transpose()?;
         let subscribers = Arc::<AtomicUsize>::default();
         self.writers.push((writer.guid(), Arc::clone(&subscribers)));
-        self.add(writer.guid(), topic, kind);
+        self.add(writer.guid(), topic, kind, false);
         Ok(Box::new(Publisher { writer, for_stops, subscribers }))
     }
 
     fn subscribe(&mut self, topic: &str, kind: &str, qos: Qos, sink: Sink) -> Result<(), String> {
+        let hears_motion = qos.moves;
         let (made, qos) = self.topic(topic, kind, qos, qos.reliable.unwrap_or(false))?;
         let subscriber = self.domain.create_subscriber(&qos).map_err(failed)?;
         let reader =
             subscriber.create_datareader_no_key::<Opaque, Adapter>(&made, Some(qos)).map_err(failed)?;
-        self.add(reader.guid(), topic, kind);
+        self.add(reader.guid(), topic, kind, hears_motion);
         self.readers.push((reader, sink));
         Ok(())
     }

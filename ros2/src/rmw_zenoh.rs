@@ -13,7 +13,7 @@ use zenoh::qos::{CongestionControl, Priority};
 use zenoh::sample::{Sample, SampleKind};
 use zenoh::{Session, Wait};
 
-use crate::backend::{self, Peers, Publish, Sink, Tell, other_type, type_name};
+use crate::backend::{self, Peers, Publish, Sink, Tell, another_bridge, other_type, type_name};
 use crate::cdr::HEADER;
 use crate::clock;
 use crate::config::Qos;
@@ -163,8 +163,7 @@ impl End {
     /// What is wrong with a peer on this topic.
     fn compare(&self, peer: &Peer) -> Option<String> {
         if self.outlet.is_none() && self.qos.moves && peer.is_publisher && peer.node == NODE {
-            let why = "and what moves the robot comes back as if a hand went on: give the ends domains of their own";
-            return Some(format!("another bridge publishes it, {why}"));
+            return Some(another_bridge());
         }
         if peer.kind != self.kind {
             return Some(other_type(peer.who(), &peer.kind, &self.kind));

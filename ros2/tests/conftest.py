@@ -66,10 +66,10 @@ def ros(request):
 
 @pytest.fixture
 def bridges(tmp_path, ros):
-    """Starts a robot's bridge in domain 1 and an operator's in domain 2, with these routes; keys are of the file's head."""
+    """Starts a robot's bridge and an operator's in these domains, with these routes; keys are of the file's head."""
     running = []
 
-    def start(routes, operator_routes=None, robot_keys="", operator_keys="", watchdog="500ms"):
+    def start(routes, operator_routes=None, robot_keys="", operator_keys="", watchdog="500ms", domains=(1, 2)):
         keys, speaks = {}, ros.keys
         for end in ("robot", "operator"):
             folder = tmp_path / end
@@ -79,14 +79,14 @@ def bridges(tmp_path, ros):
             keys[end] = said["fingerprint"]
         robot = tmp_path / "robot" / "bridge.toml"
         robot.write_text(
-            f'{speaks}{robot_keys}domain = 1\n[robot]\nlisten = "127.0.0.1:0"\nidentity = "key"\nstops = "stops"\n'
+            f'{speaks}{robot_keys}domain = {domains[0]}\n[robot]\nlisten = "127.0.0.1:0"\nidentity = "key"\nstops = "stops"\n'
             f'watchdog = "{watchdog}"\ntrust = "{keys["operator"]}"\n{routes}'
         )
         robot = Bridge(robot, running)
         address = robot.address = robot.until("listening")["address"]
         operator = tmp_path / "operator" / "bridge.toml"
         operator.write_text(
-            f'{speaks}{operator_keys}domain = 2\n[operator]\nconnect = "{address}"\nidentity = "key"\n'
+            f'{speaks}{operator_keys}domain = {domains[1]}\n[operator]\nconnect = "{address}"\nidentity = "key"\n'
             f'trust = "{keys["robot"]}"\n{operator_routes or routes}'
         )
         operator = Bridge(operator, running)

@@ -343,6 +343,13 @@ def test_a_publisher_of_another_type_is_told_and_stops(ros, bridges):
     assert wrong["stops"] and wrong["topic"] == "/cmd_vel" and "JointState" in wrong["why"] and "correct" in wrong["why"]
 
 
+def test_ends_in_one_domain_are_told_and_stop(ros, bridges):
+    """What the robot's publishes came back from the operator's as if a hand went on."""
+    _, operator = bridges(BASE, domains=(1, 1))
+    wrong = operator.until("wrong topic")
+    assert wrong["stops"] and wrong["topic"] == "/cmd_vel" and "another bridge" in wrong["why"]
+
+
 TWO = """
 [[route]]
 topic = "/joint_states"

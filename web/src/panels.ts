@@ -69,7 +69,7 @@ export class Panels {
 
   /** Does this page have the keyboard? */
   keys(isHere: boolean): void {
-    this.write("keys", isHere ? "Space or Esc" : "by pointer: this page has no keyboard");
+    this.write("keys", isHere ? "Space or Esc" : "by pointer; click the page for Space and Esc");
   }
 
   stale(isStale: boolean): void {

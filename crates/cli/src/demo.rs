@@ -44,6 +44,10 @@ pub(crate) struct Arguments {
     #[cfg(feature = "console")]
     #[arg(long, conflicts_with = "script")]
     console: bool,
+    /// Where its page is, on loopback; 0 takes a port that is free
+    #[cfg(feature = "console")]
+    #[arg(long, value_name = "PORT", default_value = "4480", requires = "console")]
+    port: u16,
     /// End after so long; with --script alone
     #[arg(long = "for", value_name = "DURATION", requires = "script")]
     duration: Option<Duration>,
@@ -56,11 +60,16 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    fn has_console(&self) -> bool {
+    /// The port of the page, where there is one.
+    fn console(&self) -> Option<u16> {
         #[cfg(feature = "console")]
-        return self.console;
+        return self.console.then_some(self.port);
         #[cfg(not(feature = "console"))]
-        false
+        None
+    }
+
+    fn has_console(&self) -> bool {
+        self.console().is_some()
     }
 }
 
@@ -363,6 +372,7 @@ fn operator(
         "--part-folder",
         &shared,
     ];
+    let port = arguments.console().map(|port| port.to_string());
     let messages = arguments.duration.map(|duration| (duration.as_nanos() / 1_000_000).max(1).to_string());
     if arguments.script {
         words.extend(["--input", "demo", "--resume", "start"]);
@@ -374,8 +384,18 @@ fn operator(
         } else if std::io::IsTerminal::is_terminal(&std::io::stdout()) {
             words.push("--tui");
         }
-    } else if arguments.has_console() {
-        words.extend(["--video", CAMERA, "--channels", &channels, "--model", &model, "--part-switches"]);
+    } else if let Some(port) = &port {
+        words.extend([
+            "--port",
+            port,
+            "--video",
+            CAMERA,
+            "--channels",
+            &channels,
+            "--model",
+            &model,
+            "--part-switches",
+        ]);
         words.extend(offered.networks.iter().flat_map(|(name, _)| ["--offer-network", name]));
         words.extend(offered.transports.iter().flat_map(|kind| ["--offer-transport", kind.name()]));
         print(

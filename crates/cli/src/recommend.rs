@@ -206,7 +206,7 @@ pub(crate) fn recommend(arguments: &Arguments) -> Ended {
         print(&recommendation_text(&recommendation))?;
         if !arguments.measure && recommendation.paths.is_none() {
             print(
-                "\n`taut evidence --check` runs some of it again and compares the digests (in brackets).\n",
+                "\nIn a clone of taut `taut evidence --check` runs some of it again and compares the digests (in brackets).\n",
             )?;
         }
     }

@@ -212,6 +212,7 @@ fn operator(note: &OperatorNote) -> Option<Told> {
             OperatorEvent::Incompatible(error) => ("incompatible", vec![("error", json!(error.to_string()))]),
             OperatorEvent::PathUp(path) => ("path_up", vec![("path", json!(path.0))]),
             OperatorEvent::PathDown(path) => ("path_down", vec![("path", json!(path.0))]),
+            OperatorEvent::RobotLeft => ("robot_left", Vec::new()),
             OperatorEvent::Closed => ("closed", Vec::new()),
             _ => return None,
         },

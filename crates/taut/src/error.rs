@@ -35,7 +35,7 @@ pub enum Error {
     #[error("{0}")]
     NotConnected(String),
     /// The session was lost, and did not come back within five seconds.
-    #[error("the session was lost: {0}; is the robot still running? Then connect again")]
+    #[error("the session was lost: {0}; connect again when the robot runs")]
     Lost(String),
     /// Code of yours panicked on the session's thread. The device was stopped.
     #[error("a panic on the session's thread: {0}; what it calls must not panic")]

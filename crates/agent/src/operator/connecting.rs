@@ -20,6 +20,8 @@ pub(super) struct Connecting {
     was_connected: bool,
     /// What answered is such that no session with it can be, and the robot itself has said nothing since.
     refused: Option<Refusal>,
+    /// The robot ended the last session.
+    robot_left: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,14 +64,24 @@ pub(super) enum Step {
 impl Connecting {
     /// The first transport tries from `now` on.
     pub(super) fn new(now: Time) -> Self {
-        Self { link: Link::Trying { since: now, closed: false }, was_connected: false, refused: None }
+        Self {
+            link: Link::Trying { since: now, closed: false },
+            was_connected: false,
+            refused: None,
+            robot_left: false,
+        }
     }
 
     /// There is a session.
     pub(super) fn connected(&mut self) {
         if self.link != Link::Over {
-            (self.link, self.was_connected) = (Link::Up, true);
+            (self.link, self.was_connected, self.robot_left) = (Link::Up, true, false);
         }
+    }
+
+    /// The robot said goodbye.
+    pub(super) fn robot_left(&mut self) {
+        self.robot_left = true;
     }
 
     /// The transport has ended.
@@ -112,7 +124,13 @@ impl Connecting {
 
     /// Why there is no session: what the robot said, or else this.
     pub(super) fn why(&self, trouble: Trouble) -> Trouble {
-        self.refused.as_ref().map_or(trouble, |refusal| refusal.why.clone())
+        match (&self.refused, trouble) {
+            (Some(refusal), _) => refusal.why.clone(),
+            (None, Trouble::NoAnswer | Trouble::Unreachable) if self.robot_left => {
+                Trouble::Ended("the robot ended the session, and is not back".to_owned())
+            }
+            (None, trouble) => trouble,
+        }
     }
 
     /// A new transport tries.
@@ -317,6 +335,18 @@ mod tests {
             "one word of a stranger ends nothing, however long the robot is silent"
         );
         assert_eq!(ends(100, Some(900)), None, "the robot itself goes on");
+    }
+
+    #[test]
+    fn why_nobody_answers_is_told_of_a_robot_that_left() {
+        let mut connecting = Connecting::new(at(0));
+        connecting.connected();
+        connecting.robot_left();
+        connecting.closed(at(10));
+        assert!(matches!(connecting.why(Trouble::NoAnswer), Trouble::Ended(why) if why.contains("ended the session")));
+        assert_eq!(connecting.why(Trouble::Busy), Trouble::Busy);
+        connecting.connected();
+        assert_eq!(connecting.why(Trouble::NoAnswer), Trouble::NoAnswer);
     }
 
     #[test]

@@ -348,6 +348,7 @@ impl<T: Conversation, D: OperatorDevice> Operator<T, D> {
             OperatorEvent::Channel(ChannelEvent::Received { channel, age, ref payload, .. }) => {
                 self.device.0.receive(channel, age, payload);
             }
+            OperatorEvent::RobotLeft => self.connecting.robot_left(),
             OperatorEvent::Closed => {
                 self.connecting.closed(now);
                 self.silence.closed();

@@ -177,7 +177,7 @@ impl Moved {
         {
             return Err(format!(
                 "the controller of `{}` cannot keep to a limit of {newtons} N: a position out of reach would make it press \
-                 with all that it has",
+                 with all that it has. Where it can, its program says so (`limits_force = True` of a class of Python): docs/devices.md",
                 ready.name
             ));
         }

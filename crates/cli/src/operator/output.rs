@@ -186,6 +186,7 @@ fn told_by_session(event: &OperatorEvent) -> Option<String> {
         OperatorEvent::Incompatible(error) => format!("no session with what answers there: {error}"),
         OperatorEvent::PathUp(path) => format!("path {} can be used", path.0),
         OperatorEvent::PathDown(path) => format!("path {} cannot be used", path.0),
+        OperatorEvent::RobotLeft => "the robot ended the session".to_owned(),
         OperatorEvent::Closed => "closed".to_owned(),
         _ => return None,
     })
@@ -198,11 +199,13 @@ fn summary(progress: &Progress) -> String {
         let LatencySummary { p50_ms, p95_ms, p99_ms, max_ms, .. } = latency;
         format!("  {name:<22}{p50_ms:>10.3}{p95_ms:>10.3}{p99_ms:>10.3}{max_ms:>10.3}\n")
     };
-    let mut text = format!("  {:<22}{:>10}{:>10}{:>10}{:>10}\n", "ms", "p50", "p95", "p99", "max");
-    text += &row("round trip", &status.rtt);
-    if status.one_way.count > 0 {
-        text += &row("one way, by the clocks", &status.one_way);
-    }
+    let measured = [("round trip", &status.rtt), ("one way, by the clocks", &status.one_way)];
+    let measured: Vec<_> = measured.into_iter().filter(|(_, latency)| latency.count > 0).collect();
+    let mut text = match &measured[..] {
+        [] => String::new(),
+        _ => format!("  {:<22}{:>10}{:>10}{:>10}{:>10}\n", "ms", "p50", "p95", "p99", "max"),
+    };
+    text.extend(measured.iter().map(|(name, latency)| row(name, latency)));
     let fates = format!(
         "  {} sent, {} delivered, {} lost, {} late; {} dropped here{}\n",
         status.messages,

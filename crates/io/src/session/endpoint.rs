@@ -169,7 +169,10 @@ impl Endpoint {
             return Err(EndpointError::OneRobot);
         }
         security.check(remote)?;
+        // What is on this host is reached from this host alone.
         let any = match remote {
+            SocketAddr::V4(at) if at.ip().is_loopback() => SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+            SocketAddr::V6(at) if at.ip().is_loopback() => SocketAddr::from((Ipv6Addr::LOCALHOST, 0)),
             SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
             SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
         };

@@ -100,6 +100,8 @@ pub enum OperatorEvent {
     PathUp(PathId),
     /// A path cannot be used any more.
     PathDown(PathId),
+    /// The robot said goodbye; [`Closed`](Self::Closed) follows.
+    RobotLeft,
     /// Nothing flows any more.
     Closed,
 }

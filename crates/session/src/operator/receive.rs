@@ -88,6 +88,7 @@ impl<T: Transport> Operator<T> {
             (Body::Status(status), Phase::Open) => self.see(status.epoch, status.state, status.cause),
             (Body::Feedback(feedback), Phase::Open) => self.handle_feedback(now, feedback),
             (Body::Goodbye, Phase::Open) => {
+                self.events.push_back(OperatorEvent::RobotLeft);
                 self.port.transport.close(now);
                 self.end();
             }
