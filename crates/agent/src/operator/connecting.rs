@@ -343,7 +343,9 @@ mod tests {
         connecting.connected();
         connecting.robot_left();
         connecting.closed(at(10));
-        assert!(matches!(connecting.why(Trouble::NoAnswer), Trouble::Ended(why) if why.contains("ended the session")));
+        assert!(
+            matches!(connecting.why(Trouble::NoAnswer), Trouble::Ended(why) if why.contains("ended the session"))
+        );
         assert_eq!(connecting.why(Trouble::Busy), Trouble::Busy);
         connecting.connected();
         assert_eq!(connecting.why(Trouble::NoAnswer), Trouble::NoAnswer);

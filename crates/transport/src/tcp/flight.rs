@@ -39,6 +39,8 @@ struct Rack {
     newest: (Time, u64),
     rtt: Duration,
     min_rtt: Option<Duration>,
+    /// Of what an acknowledgement covers, the round trip: it counts behind what the same one reports, as in Linux.
+    covered: Option<Duration>,
     /// RACK.fack: the end of the highest that has arrived.
     highest: u64,
     reordered: bool,
@@ -126,12 +128,15 @@ impl Flight {
     /// went again (Karn's algorithm), as in Linux (`tcp_clean_rtx_queue`).
     pub(super) fn acknowledge(&mut self, now: Time, una: u64) -> Option<Duration> {
         let (mut sent, mut again) = (None, false);
+        self.rack.covered = None;
         while let Some(first) = self.segments.front().copied().filter(|first| first.end <= una) {
             self.segments.pop_front();
             again |= first.again;
             if !first.reported {
                 sent = sent.or(Some(first.at));
-                self.rack.arrived(now, &first);
+                if self.rack.arrived(now, &first) {
+                    self.rack.covered = Some(self.rack.rtt);
+                }
                 self.delivered += 1;
             }
         }
@@ -151,6 +156,9 @@ impl Flight {
                 self.rack.arrived(now, sent);
                 self.delivered += 1;
             }
+        }
+        if let Some(covered) = self.rack.covered.take() {
+            self.rack.rtt = covered;
         }
     }
 
@@ -207,11 +215,14 @@ impl Flight {
         self.segments.iter_mut().for_each(|sent| sent.lost = false);
     }
 
-    /// The retransmission timer expired: nothing that was not reported will arrive; `forget`: nor what was.
-    pub(super) fn lose_all(&mut self, forget: bool) {
-        for sent in &mut self.segments {
+    /// The retransmission timer expired: nothing that was not reported will arrive, but behind the first what went less than a round trip ago
+    /// (RFC 8985 section 6.3); `forget`: nor what was reported.
+    pub(super) fn lose_all(&mut self, now: Time, forget: bool) {
+        let rtt = self.rack.rtt;
+        for (place, sent) in self.segments.iter_mut().enumerate() {
             sent.reported &= !forget;
-            sent.lost = !sent.reported;
+            sent.lost |= place == 0 || forget || sent.at + rtt <= now;
+            sent.lost &= !sent.reported;
         }
     }
 
@@ -228,9 +239,9 @@ impl Flight {
             .reduce(|all, next| Run { start: all.start, end: next.end })
     }
 
-    /// Segments that went again and are neither acknowledged nor lost again.
-    pub(super) fn repeats(&self) -> usize {
-        self.segments.iter().filter(|sent| sent.again && !sent.reported && !sent.lost).count()
+    /// When each segment went again that is neither acknowledged nor lost again.
+    pub(super) fn repeats(&self) -> impl Iterator<Item = Time> {
+        self.segments.iter().filter(|sent| sent.again && !sent.reported && !sent.lost).map(|sent| sent.at)
     }
 
     /// What is neither reported nor lost.
@@ -247,12 +258,12 @@ impl Rack {
         srtt.map_or(window, |srtt| window.min(srtt))
     }
 
-    /// RFC 8985 section 6.2 steps 1 to 3.
-    fn arrived(&mut self, now: Time, sent: &Sent) {
+    /// RFC 8985 section 6.2 steps 1 to 3. Does it tell a round trip?
+    fn arrived(&mut self, now: Time, sent: &Sent) -> bool {
         let rtt = now.saturating_since(sent.at);
         // The acknowledgement may be of the first copy.
         if sent.again && self.min_rtt.is_some_and(|min| rtt < min) {
-            return;
+            return false;
         }
         self.min_rtt = Some(self.min_rtt.map_or(rtt, |min| min.min(rtt)));
         self.rtt = rtt;
@@ -262,6 +273,7 @@ impl Rack {
         } else if !sent.again {
             self.reordered = true;
         }
+        true
     }
 }
 
@@ -339,6 +351,28 @@ mod tests {
     }
 
     #[test]
+    fn what_one_acknowledgement_covers_counts_behind_what_it_reports() {
+        let mut flight = five(Counting::Segments);
+        flight.acknowledge(at(30), 100);
+        report(&mut flight, at(30), 400, 500); // Sent at 4 ms; the first at 0.
+        assert_eq!(flight.round_trip(), Some(Duration::from_millis(30)));
+        report(&mut flight, at(31), 300, 400);
+        assert_eq!(flight.round_trip(), Some(Duration::from_millis(28)));
+    }
+
+    #[test]
+    fn a_timeout_spares_what_went_less_than_a_round_trip_ago_but_the_first() {
+        // RFC 8985 section 6.3.
+        let mut flight = five(Counting::Segments);
+        report(&mut flight, at(22), 200, 300); // It took 20 ms.
+        flight.lose_all(at(23), false);
+        assert_eq!(flight.lost(), Some(Run { start: 0, end: 200 }));
+        assert_eq!(flight.pipe(), 1000, "the last one; the fourth went 20 ms ago");
+        flight.lose_all(at(23), true);
+        assert_eq!((flight.lost(), flight.pipe()), (Some(Run { start: 0, end: 500 }), 0));
+    }
+
+    #[test]
     fn a_repetition_is_lost_when_something_sent_after_it_arrives() {
         let mut flight = five(Counting::Segments);
         report(&mut flight, at(23), 100, 400);
@@ -380,6 +414,7 @@ mod tests {
         let mut flight = five(Counting::Segments);
         report(&mut flight, at(21), 100, 200);
         flight.acknowledge(at(22), 200); // The first arrived after the second.
+        flight.report(at(22), &Scoreboard::default());
         report(&mut flight, at(24), 300, 500);
         assert_eq!(flight.detect(at(24), true, None), Some(at(2 + 20 + 5)));
         assert_eq!(flight.lost(), None);

@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use taut_core::{Deadline, Duration, Event, Time, earliest};
 
 use super::flight::Flight;
+use super::recovery::Advance;
 use super::sack::Run;
 use super::sender::{Recovery, Segment, Sender};
 
@@ -13,37 +14,37 @@ use super::sender::{Recovery, Segment, Sender};
 /// Linux has it (`tcp_schedule_loss_probe`); WCDelAckT of RFC 8985 section 7.2.
 const DELAYED_ACK: Duration = Duration::from_millis(200);
 
-/// What Linux adds to RACK's timer (`TCP_TIMEOUT_MIN_US`): an acknowledgement may come first.
-const LEAST_TIMEOUT: Duration = Duration::from_millis(2);
+/// What Linux adds to the timers of RACK and of a probe (`TCP_TIMEOUT_MIN_US`): an acknowledgement may come first.
+const MIN_TIMEOUT: Duration = Duration::from_millis(2);
 
-/// Proportional rate reduction (RFC 6937 section 3), in what the window counts.
+/// Proportional rate reduction (RFC 6937 section 3) as Linux has it (`tcp_cwnd_reduction`), in what the window counts.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Prr {
-    /// RecoverFS.
-    flight: u64,
+    /// The window before, where the RFC has RecoverFS: what was under way.
+    window: u64,
     delivered: u64,
     out: u64,
 }
 
 impl Prr {
-    pub(super) fn begin(flight: u64) -> Self {
-        Self { flight: flight.max(1), ..Self::default() }
+    pub(super) fn begin(window: u64) -> Self {
+        Self { window: window.max(1), ..Self::default() }
     }
 
     pub(super) fn sent(&mut self, weight: u64) {
         self.out += weight;
     }
 
-    /// `sndcnt`: what may be sent on an acknowledgement that tells of `delivered` more, with slow start as the bound that
-    /// reduces (PRR-SSRB).
-    fn allowance(&mut self, delivered: u64, pipe: u64, ssthresh: u64, smss: u64) -> u64 {
+    /// `sndcnt`: what may be sent on an acknowledgement that tells of `delivered` more; `growth`: a segment where it is safe, with slow start as
+    /// the bound that reduces (PRR-SSRB).
+    fn allowance(&mut self, delivered: u64, growth: u64, pipe: u64, ssthresh: u64, smss: u64) -> u64 {
         self.delivered += delivered;
         let allowed = if pipe > ssthresh {
             // Rounded up to a segment, as the CEIL of the RFC's code, which counts segments.
-            let share = (u128::from(self.delivered) * u128::from(ssthresh)).div_ceil(u128::from(self.flight));
+            let share = (u128::from(self.delivered) * u128::from(ssthresh)).div_ceil(u128::from(self.window));
             (share as u64).next_multiple_of(smss).saturating_sub(self.out)
         } else {
-            let limit = self.delivered.saturating_sub(self.out).max(delivered) + smss;
+            let limit = self.delivered.saturating_sub(self.out).max(delivered) + growth;
             limit.min(ssthresh - pipe)
         };
         // The fast retransmission goes in any case.
@@ -53,21 +54,24 @@ impl Prr {
 
 impl Sender {
     /// What an acknowledgement told is in the scoreboard: looks for losses, and lets the window down while they are repaired.
-    /// `before`: what was not acknowledged in sequence and not reported until now. `late`: what filled the first gap had only been
-    /// late; while that is in doubt of the rest nothing more is taken for lost (Linux's `tcp_try_undo_partial`).
-    pub(super) fn after_ack(&mut self, now: Time, before: u64, late: bool) {
+    /// `before`: what was not acknowledged in sequence and not reported until now. What filled the first gap may only have been late: while
+    /// that is in doubt of the rest, nothing more is taken for lost or goes again (Linux's `tcp_try_undo_partial`).
+    pub(super) fn after_ack(&mut self, now: Time, before: u64, advance: Advance) {
         let Some(board) = self.board.as_ref().filter(|_| self.policy.rack) else { return };
         self.flight.report(now, board);
-        if !late || self.recovery != Recovery::Sack {
-            self.look_for_losses(now);
+        let under_way = self.flight.pipe();
+        self.in_doubt = advance == Advance::Late && self.recovery == Recovery::Sack;
+        let began = !self.in_doubt && self.look_for_losses(now);
+        if self.in_doubt {
+            self.reordering = None;
         }
-        let delivered = before.saturating_sub(self.missing());
-        match self.recovery {
-            Recovery::Sack => {
-                let (pipe, ssthresh) = (self.flight.pipe(), self.congestion.ssthresh);
-                self.congestion.cwnd = pipe + self.prr.allowance(delivered, pipe, ssthresh, self.smss);
-            }
-            Recovery::Open | Recovery::Fast { .. } | Recovery::Loss => {}
+        let pipe = self.flight.pipe();
+        // A recovery that RACK's timer begins sends as if a segment had arrived (`tcp_rack_reo_timeout`).
+        let delivered = before.saturating_sub(self.missing()).max(if began { self.smss } else { 0 });
+        if self.recovery == Recovery::Sack && delivered > 0 {
+            let growth = if advance != Advance::No && pipe >= under_way { self.smss } else { 0 };
+            let ssthresh = self.congestion.ssthresh;
+            self.congestion.cwnd = pipe + self.prr.allowance(delivered, growth, pipe, ssthresh, self.smss);
         }
         self.schedule_probe(now);
     }
@@ -78,22 +82,25 @@ impl Sender {
         self.flight.weigh(self.una, self.max).saturating_sub(reported)
     }
 
-    fn look_for_losses(&mut self, now: Time) {
+    /// Does a recovery begin?
+    fn look_for_losses(&mut self, now: Time) -> bool {
         let srtt = self.rto.smoothed();
         let due = self.flight.detect(now, self.recovery != Recovery::Open, srtt);
-        self.reordering = due.map(|due| due + LEAST_TIMEOUT);
-        if self.recovery == Recovery::Open && self.flight.lost().is_some() {
+        self.reordering = due.map(|due| due + MIN_TIMEOUT);
+        let begins = self.recovery == Recovery::Open && self.flight.lost().is_some();
+        if begins {
             self.stats.recoveries += 1;
-            let flight = self.before_loss();
+            let window = self.before_loss();
             self.remember();
-            self.congestion.on_loss(flight);
-            self.prr = Prr::begin(flight);
+            self.congestion.on_loss(window);
+            self.prr = Prr::begin(window);
             self.recover = self.max;
             self.recovery = Recovery::Sack;
         }
+        begins
     }
 
-    /// What a loss halves: what is under way (RFC 5681 equation 4), as Linux has it the window (`tcp_reno_ssthresh`).
+    /// What a loss leaves a part of: what is under way (RFC 5681 equation 4), in Linux the window (`tcp_reno_ssthresh`).
     pub(super) fn before_loss(&self) -> u64 {
         match self.policy.rack {
             true => self.congestion.cwnd,
@@ -105,7 +112,7 @@ impl Sender {
     /// What was lost, then what is new, as far as the window has room.
     pub(super) fn next_by_rack(&mut self, now: Time, events: &mut VecDeque<Event>) -> Option<Segment> {
         let room = self.congestion.cwnd.saturating_sub(self.flight.pipe());
-        match self.flight.lost() {
+        match self.flight.lost().filter(|_| !self.in_doubt) {
             Some(Run { start, end }) => {
                 let segment = self.again(start.max(self.una), end);
                 (room >= self.flight.segment(segment.len)).then_some(segment)
@@ -114,10 +121,12 @@ impl Sender {
         }
     }
 
-    /// The retransmission timer expired: slow start with what is lost, as far as nobody reported it.
-    pub(super) fn lose_all(&mut self, forget: bool) {
-        self.flight.lose_all(forget);
+    /// The retransmission timer expired: slow start with what is lost, as far as nobody reported it; a segment more than what is under way.
+    pub(super) fn lose_all(&mut self, now: Time, forget: bool) {
+        self.flight.lose_all(now, forget);
+        self.congestion.cwnd = self.flight.pipe() + self.smss;
         self.undo = None;
+        self.in_doubt = false;
         self.recovery = Recovery::Loss;
         self.recover = self.max;
         self.reordering = None;
@@ -131,7 +140,7 @@ impl Sender {
         self.probe_at = match self.rto.smoothed() {
             Some(srtt) if self.policy.rack && quiet && self.una < self.max && !self.probed => {
                 let alone = self.max - self.una <= self.smss && self.flight.is_one(self.una);
-                let wait = srtt * 2 + if alone { DELAYED_ACK } else { Duration::ZERO };
+                let wait = srtt * 2 + if alone { DELAYED_ACK } else { MIN_TIMEOUT };
                 let at = now + wait;
                 Some(self.timer.map_or(at, |timer| at.min(timer)))
             }
@@ -150,7 +159,7 @@ impl Sender {
     pub(super) fn handle_rack_timers(&mut self, now: Time) {
         if self.reordering.is_some_and(|at| now >= at) {
             let before = self.missing();
-            self.after_ack(now, before, false);
+            self.after_ack(now, before, Advance::No);
         }
         if self.probe_at.is_some_and(|at| now >= at) {
             self.probe_at = None;
@@ -190,7 +199,7 @@ mod tests {
         let mut prr = Prr::begin(20);
         let mut sent = Vec::new();
         for arrived in 1..=8 {
-            let allowed = prr.allowance(1, 20 - arrived - 1, 10, 1);
+            let allowed = prr.allowance(1, 1, 20 - arrived - 1, 10, 1);
             prr.sent(allowed);
             sent.push(allowed);
         }
@@ -202,8 +211,10 @@ mod tests {
         // RFC 6937 section 3, SSRB: one more than what arrived, up to ssthresh.
         let mut prr = Prr::begin(20);
         prr.sent(1);
-        assert_eq!(prr.allowance(1, 4, 10, 1), 2);
+        assert_eq!(prr.allowance(1, 1, 4, 10, 1), 2);
         prr.sent(2);
-        assert_eq!(prr.allowance(1, 9, 10, 1), 1);
+        assert_eq!(prr.allowance(1, 1, 9, 10, 1), 1);
+        // Not where more was lost.
+        assert_eq!(prr.allowance(1, 0, 4, 10, 1), 1);
     }
 }

@@ -5,9 +5,9 @@ use std::collections::VecDeque;
 
 use taut_core::{Duration, Event, Time};
 
-use super::congestion::Acked;
+use super::congestion::{Acked, Congestion};
 use super::sack::{DUP_THRESH, Run};
-use super::sender::{Recovery, Segment, Sender};
+use super::sender::{Recovery, Segment, Sender, Used};
 use super::{CongestionControl, FullAck, PartialAck};
 
 /// An acknowledgement, its numbers widened.
@@ -22,6 +22,17 @@ pub(super) struct Acknowledgement<B> {
     pub(super) rtt: Option<Duration>,
     /// SACK blocks.
     pub(super) blocks: B,
+}
+
+/// What an acknowledgement does to SND.UNA.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Advance {
+    /// It stands.
+    No,
+    /// It moves.
+    Yes,
+    /// It moves, and what filled the first gap had only been late.
+    Late,
 }
 
 impl Sender {
@@ -48,9 +59,13 @@ impl Sender {
                 is_new |= board.insert(block, ack.number, self.max);
             }
         }
-        let late = ack.number > self.una && self.was_late(now, ack.rtt);
-        if ack.number > self.una {
-            self.on_new_ack(now, ack.number, ack.rtt, late);
+        let advance = match ack.number > self.una {
+            false => Advance::No,
+            true if self.was_late(now, ack.rtt) => Advance::Late,
+            true => Advance::Yes,
+        };
+        if advance != Advance::No {
+            self.on_new_ack(now, ack.number, ack.rtt, advance == Advance::Late);
         } else if self.una < self.max {
             // RFC 5681 section 2; with SACK only news from beyond counts (RFC 6675 section 2).
             let duplicate = if self.board.is_some() { is_new } else { ack.bare && same_window };
@@ -62,24 +77,47 @@ impl Sender {
             // Nothing was outstanding: the window may have opened.
             self.timer = None;
         }
-        self.after_ack(now, missing, late);
+        self.after_ack(now, missing, advance);
         true
     }
 
     /// Did the window hold something back? Linux remembers that it did for all that was under way then (`tcp_cwnd_validate`), so
     /// that a flow which is at times without data grows its window through the whole round trip.
-    fn was_limited(&mut self) -> bool {
+    /// In slow start it grows to twice what was under way at most (`tcp_is_cwnd_limited`), and a window that nothing fills comes down
+    /// (RFC 2861, `tcp_cwnd_application_limited`).
+    fn was_limited(&mut self, now: Time) -> bool {
         let is_limited = self.flight() + self.smss > self.congestion.cwnd;
-        if is_limited || !self.policy.rack || self.una >= self.limited_until {
-            (self.limited_then, self.limited_until) = (is_limited, self.max);
+        if !self.policy.rack {
+            return is_limited;
         }
-        self.limited_then
+        let under_way = self.flight.weigh(self.una, self.max);
+        if is_limited
+            || self.una >= self.limited_until
+            || (!self.limited_then && under_way > self.most_under_way)
+        {
+            self.limited_then = is_limited;
+            self.limited_until = self.max;
+            self.most_under_way = under_way;
+        }
+        let Congestion { cwnd, ssthresh, .. } = self.congestion;
+        if self.limited_then || (cwnd < ssthresh && cwnd < 2 * self.most_under_way) {
+            self.used = Used { since: now, most: 0 };
+            return true;
+        }
+        self.used.most = self.used.most.max(under_way);
+        if now >= self.used.since + self.rto.get() {
+            if self.recovery == Recovery::Open {
+                self.congestion.come_down(self.used.most);
+            }
+            self.used = Used { since: now, most: 0 };
+        }
+        false
     }
 
     /// `late`: what filled the first gap had only been late.
     fn on_new_ack(&mut self, now: Time, number: u64, rtt: Option<Duration>, late: bool) {
         let acked = self.flight.weigh(self.una, number);
-        let window_limited = self.was_limited();
+        let window_limited = self.was_limited(now);
         self.source.acknowledge(number.min(self.fin.unwrap_or(number)) - self.una);
         self.previous_una = self.una;
         self.una = number;
@@ -112,7 +150,7 @@ impl Sender {
                 if late {
                     self.flight.overtaken();
                 }
-                if late && (number >= self.recover || self.flight.repeats() == 0) {
+                if late && (number >= self.recover || self.flight.repeats().next().is_none()) {
                     self.take_back();
                 } else if number >= self.recover {
                     self.recovery = Recovery::Open;

@@ -48,6 +48,9 @@ pub(super) struct Sender {
     /// The window held something back lately, and until what is acknowledged that counts.
     pub(super) limited_then: bool,
     pub(super) limited_until: u64,
+    pub(super) most_under_way: u64,
+    /// What was under way at most since it held nothing back.
+    pub(super) used: Used,
     /// There when both ends permit SACK.
     pub(super) board: Option<Scoreboard>,
     pub(super) rto: Rto,
@@ -61,6 +64,8 @@ pub(super) struct Sender {
     pub(super) resend: bool,
     /// When RACK's patience with what is late ends, and when the tail is probed.
     pub(super) reordering: Option<Time>,
+    /// What filled the last gap had only been late: what else is taken for lost does not go again yet.
+    pub(super) in_doubt: bool,
     pub(super) probe_at: Option<Time>,
     /// A probe is due; one was sent since the last acknowledgement.
     pub(super) tail_probe: bool,
@@ -74,6 +79,13 @@ pub(super) struct Sender {
     pub(super) fin: Option<u64>,
     pub(super) policy: Policy,
     pub(super) stats: TcpStats,
+}
+
+/// How much of the window was used.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Used {
+    pub(super) since: Time,
+    pub(super) most: u64,
 }
 
 /// What the configuration says about sending.
@@ -147,6 +159,8 @@ impl Sender {
             limited: 0,
             limited_then: false,
             limited_until: 0,
+            most_under_way: 0,
+            used: Used::default(),
             board: None,
             rto: Rto::new(config.initial_rto, config.min_rto, config.max_rto).margin(config.rto_margin()),
             timer: None,
@@ -154,6 +168,7 @@ impl Sender {
             timed: None,
             resend: false,
             reordering: None,
+            in_doubt: false,
             probe_at: None,
             tail_probe: false,
             probed: false,
@@ -390,7 +405,7 @@ impl Sender {
             }
         }
         if self.policy.rack {
-            self.lose_all(!first);
+            self.lose_all(now, !first);
         } else {
             self.recovery = Recovery::Open;
             self.recover = self.max;

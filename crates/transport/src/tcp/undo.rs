@@ -14,7 +14,7 @@ pub(super) struct Undo {
     before: Congestion,
     /// SND.UNA when it began.
     from: u64,
-    /// Retransmissions under way then and since, and when the first since went.
+    /// Retransmissions: those under way then, and all since; and when the first of them went.
     sent: u64,
     first: Option<Time>,
     /// Reports since of what the peer had twice (RFC 2883).
@@ -24,8 +24,10 @@ pub(super) struct Undo {
 impl Sender {
     /// The window is about to fall.
     pub(super) fn remember(&mut self) {
-        let (before, sent) = (self.congestion.clone(), self.flight.repeats() as u64);
-        self.undo = Some(Undo { before, from: self.una, sent, first: None, duplicates: 0 });
+        let before = self.congestion.clone();
+        let sent = self.flight.repeats().count() as u64;
+        let first = self.flight.repeats().min();
+        self.undo = Some(Undo { before, from: self.una, sent, first, duplicates: 0 });
     }
 
     /// A segment went again.

@@ -128,6 +128,16 @@ impl Congestion {
         }
     }
 
+    /// At most `used` was under way for a timeout: half of what is beyond that goes, and the threshold remembers three quarters
+    /// (RFC 2861 section 3).
+    pub(super) fn come_down(&mut self, used: u64) {
+        let used = used.max(self.restart);
+        if used < self.cwnd {
+            self.ssthresh = self.ssthresh.max(self.cwnd / 4 * 3);
+            self.cwnd = u64::midpoint(self.cwnd, used);
+        }
+    }
+
     /// A loss was noticed by duplicate acknowledgements with `flight` bytes outstanding: sets `ssthresh` (RFC 5681
     /// equation 4, RFC 9438 section 4.6). The caller sets `cwnd` as its kind of recovery wants.
     pub(super) fn on_loss(&mut self, flight: u64) {
@@ -209,6 +219,19 @@ mod tests {
         window.on_timeout(10 * SMSS, true);
         window.on_timeout(SMSS, false);
         assert_eq!(window.ssthresh, 5 * SMSS);
+    }
+
+    #[test]
+    fn a_window_that_nothing_fills_comes_down_to_what_is_used() {
+        // RFC 2861 section 3: half of what is beyond that at a time, never below the first window.
+        let mut window = window(TcpConfig::default());
+        (window.cwnd, window.ssthresh) = (100 * SMSS, 40 * SMSS);
+        window.come_down(20 * SMSS);
+        assert_eq!((window.cwnd, window.ssthresh), (60 * SMSS, 75 * SMSS));
+        window.come_down(0);
+        assert_eq!((window.cwnd, window.ssthresh), (35 * SMSS, 75 * SMSS));
+        window.come_down(40 * SMSS);
+        assert_eq!(window.cwnd, 35 * SMSS);
     }
 
     #[test]
