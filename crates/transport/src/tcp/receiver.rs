@@ -169,6 +169,8 @@ impl Receiver {
             self.fin = Some(end);
         }
         self.full_size = self.full_size.max(len);
+        // What had arrived already (RFC 2883 section 4.3).
+        self.note_duplicate(Run { start: piece.start, end: self.next });
         if piece.start <= self.next && self.beyond.is_empty() {
             self.take_in_order(now, piece, events)?;
             return Ok(Verdict::Useful);
@@ -222,9 +224,11 @@ impl Receiver {
             if !known && run.start > self.next && self.beyond.len() >= MAX_RUNS {
                 return Ok(Verdict::OutOfWindow);
             }
-            if known {
-                self.note_duplicate(run);
-            } else {
+            let overlap = |have: &Run| Run { start: have.start.max(run.start), end: have.end.min(run.end) };
+            if let Some(twice) = self.beyond.iter().map(overlap).find(|both| both.start < both.end) {
+                self.note_duplicate(twice);
+            }
+            if !known {
                 self.keep(piece, run);
             }
             self.merge(run);
@@ -239,7 +243,7 @@ impl Receiver {
         Ok(if known && !piece.fin { Verdict::Duplicate } else { Verdict::Useful })
     }
 
-    /// Only of what had arrived to the last byte: of the rest the repetition was needed.
+    /// It arrived a second time, in a segment that may have brought more.
     fn note_duplicate(&mut self, run: Run) {
         if self.reports_duplicates && run.start < run.end {
             self.duplicate = Some(run);
@@ -344,8 +348,9 @@ mod tests {
         assert_eq!(blocks_after(201, 100), [(201, 301)]);
         assert_eq!(blocks_after(401, 100), [(401, 501), (201, 301)]);
         assert_eq!(blocks_after(221, 30), [(221, 251), (201, 301), (401, 501)]);
-        // A part was needed.
-        assert_eq!(blocks_after(51, 100), [(201, 301), (401, 501)]);
+        // Section 4.3: of what brings more, the part that does not.
+        assert_eq!(blocks_after(51, 100), [(51, 101), (201, 301), (401, 501)]);
+        assert_eq!(blocks_after(281, 50), [(281, 301), (201, 331), (401, 501)]);
     }
 
     #[test]

@@ -47,6 +47,7 @@ impl Sender {
         let mut blocks = ack.blocks.clone();
         self.take_duplicate(blocks.next(), blocks.next(), ack.number);
         if ack.number < self.una {
+            self.handle_old_ack(now, ack.blocks);
             return true;
         }
         let same_window = ack.window == self.window;
@@ -79,6 +80,15 @@ impl Sender {
         }
         self.after_ack(now, missing, advance);
         true
+    }
+
+    /// What an acknowledgement reports that a newer one overtook has arrived all the same.
+    fn handle_old_ack(&mut self, now: Time, blocks: impl Iterator<Item = Run>) {
+        let missing = self.missing();
+        let Some(board) = self.board.as_mut().filter(|_| self.policy.rack) else { return };
+        if blocks.fold(false, |is_new, block| is_new | board.insert(block, self.una, self.max)) {
+            self.after_ack(now, missing, Advance::No);
+        }
     }
 
     /// Did the window hold something back? Linux remembers that it did for all that was under way then (`tcp_cwnd_validate`), so
