@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use taut_core::{Duration, Time};
 
 use super::Counting;
+use super::echoes_before;
 use super::sack::{DUP_THRESH, Run, Scoreboard};
 
 /// Segments that are not acknowledged, and the measure of ranges of sequence numbers in what the window counts. The window
@@ -125,8 +126,9 @@ impl Flight {
     }
 
     /// Everything below `una` is acknowledged. The round trip of the first of it that nobody reported, unless something of it
-    /// went again (Karn's algorithm), as in Linux (`tcp_clean_rtx_queue`).
-    pub(super) fn acknowledge(&mut self, now: Time, una: u64) -> Option<Duration> {
+    /// went again (Karn's algorithm), as in Linux (`tcp_clean_rtx_queue`). `echo`: the round trip by timestamps; what went again after the time that
+    /// is echoed was not what arrived, and tells RACK nothing (RFC 8985 section 6.2 step 2).
+    pub(super) fn acknowledge(&mut self, now: Time, una: u64, echo: Option<Duration>) -> Option<Duration> {
         let (mut sent, mut again) = (None, false);
         self.rack.covered = None;
         while let Some(first) = self.segments.front().copied().filter(|first| first.end <= una) {
@@ -134,7 +136,8 @@ impl Flight {
             again |= first.again;
             if !first.reported {
                 sent = sent.or(Some(first.at));
-                if self.rack.arrived(now, &first) {
+                let is_other = first.again && echo.is_some_and(|rtt| echoes_before(now, rtt, first.at));
+                if !is_other && self.rack.arrived(now, &first) {
                     self.rack.covered = Some(self.rack.rtt);
                 }
                 self.delivered += 1;
@@ -306,7 +309,7 @@ mod tests {
         assert_eq!((bytes.weigh(150, 250), segments.weigh(150, 250)), (100, 2000));
         assert_eq!((bytes.weigh(300, 300), segments.weigh(300, 300)), (0, 0));
         assert_eq!((bytes.fits(999), segments.fits(999), segments.fits(1000)), (999, 0, 1000));
-        segments.acknowledge(at(10), 250);
+        segments.acknowledge(at(10), 250, None);
         assert_eq!(segments.weigh(250, 500), 3000);
     }
 
@@ -353,11 +356,23 @@ mod tests {
     #[test]
     fn what_one_acknowledgement_covers_counts_behind_what_it_reports() {
         let mut flight = five(Counting::Segments);
-        flight.acknowledge(at(30), 100);
+        flight.acknowledge(at(30), 100, None);
         report(&mut flight, at(30), 400, 500); // Sent at 4 ms; the first at 0.
         assert_eq!(flight.round_trip(), Some(Duration::from_millis(30)));
         report(&mut flight, at(31), 300, 400);
         assert_eq!(flight.round_trip(), Some(Duration::from_millis(28)));
+    }
+
+    #[test]
+    fn a_repetition_whose_original_arrived_tells_nothing() {
+        // RFC 8985 section 6.2 step 2: the echo is of a time before it went.
+        for (echo, tells) in [(20, false), (2, true)] {
+            let mut flight = five(Counting::Segments);
+            report(&mut flight, at(5), 100, 200); // The shortest round trip: 4 ms.
+            flight.sent(at(15), 0, 100);
+            flight.acknowledge(at(20), 100, Some(Duration::from_millis(echo)));
+            assert_eq!(flight.rack.newest.0 == at(15), tells, "{echo} ms");
+        }
     }
 
     #[test]
@@ -394,7 +409,7 @@ mod tests {
         let mut flight = five(Counting::Segments);
         report(&mut flight, at(21), 100, 200);
         flight.widen(0, 500); // Nothing was seen to change its order: a tail's probe.
-        flight.acknowledge(at(22), 200);
+        flight.acknowledge(at(22), 200, None);
         let patience = |flight: &Flight, srtt| flight.rack.window(Some(Duration::from_millis(srtt)));
         let ms = Duration::from_millis;
         assert_eq!(patience(&flight, 100), ms(5));
@@ -413,7 +428,7 @@ mod tests {
     fn where_order_changed_before_the_late_are_waited_for() {
         let mut flight = five(Counting::Segments);
         report(&mut flight, at(21), 100, 200);
-        flight.acknowledge(at(22), 200); // The first arrived after the second.
+        flight.acknowledge(at(22), 200, None); // The first arrived after the second.
         flight.report(at(22), &Scoreboard::default());
         report(&mut flight, at(24), 300, 500);
         assert_eq!(flight.detect(at(24), true, None), Some(at(2 + 20 + 5)));

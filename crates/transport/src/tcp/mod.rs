@@ -538,6 +538,11 @@ fn tick(at: Time) -> u64 {
     at.as_nanos() / TICK
 }
 
+/// Is the time that is echoed, a round trip of so many whole ticks ago, before that one?
+fn echoes_before(now: Time, rtt: Duration, then: Time) -> bool {
+    tick(now).saturating_sub(rtt.as_nanos() / TICK) < tick(then)
+}
+
 /// The clock of the timestamps option, as on the wire.
 fn stamp(now: Time) -> u32 {
     tick(now) as u32

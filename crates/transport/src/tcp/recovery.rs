@@ -135,7 +135,7 @@ impl Sender {
         if let Some(board) = &mut self.board {
             board.acknowledge(number);
         }
-        let of_segment = self.flight.acknowledge(now, number);
+        let of_segment = self.flight.acknowledge(now, number, rtt);
         self.measure(now, number, of_segment.filter(|_| self.policy.rack).or(rtt));
         self.timeouts_in_a_row = 0;
         self.probed = false;

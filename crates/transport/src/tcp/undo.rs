@@ -4,9 +4,9 @@
 use taut_core::{Duration, Time};
 
 use super::congestion::Congestion;
+use super::echoes_before;
 use super::sack::Run;
 use super::sender::{Recovery, Sender};
-use super::{TICK, tick};
 
 /// The last recovery, until it is taken back, another begins or the timer expires.
 #[derive(Clone, Debug)]
@@ -63,9 +63,7 @@ impl Sender {
     /// was late and not lost (RFC 3522 section 3.2, Linux's `tcp_packet_delayed`). `rtt`: the time since, in whole ticks.
     pub(super) fn was_late(&self, now: Time, rtt: Option<Duration>) -> bool {
         let first = self.undo.as_ref().and_then(|undo| undo.first);
-        first
-            .zip(rtt)
-            .is_some_and(|(first, rtt)| tick(now).saturating_sub(rtt.as_nanos() / TICK) < tick(first))
+        first.zip(rtt).is_some_and(|(first, rtt)| echoes_before(now, rtt, first))
     }
 
     /// Nothing of the recovery was needed: the window is what it was.
