@@ -104,6 +104,7 @@ impl From<OperatorEvent> for Told {
             Event::NoAnswer { silence } => told("no_answer").seconds("silence", silence),
             Event::AnswersAgain => told("answers_again"),
             Event::RecordingEnded { why } => told("recording_ended").text("why", why),
+            Event::RobotLeft => told("robot_left"),
             Event::Disconnected => told("disconnected"),
             Event::ChannelClosed { channel, why } => told("channel_closed").closed(channel, why),
             Event::Ended { why } => {

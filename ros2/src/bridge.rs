@@ -116,7 +116,8 @@ impl<'a> Domain<'a> {
         let sink = move |message: Option<&[u8]>| {
             let Some(message) = message else {
                 if moving.is_some() {
-                    let why = "a message in another encoding, or of another definition".to_owned();
+                    let why = "a message in another encoding, of another definition, or of another bridge"
+                        .to_owned();
                     let _ = outbox.try_send(Event::Refused { route: name.clone(), cause: UNREADABLE, why });
                 }
                 return counts.count(&name, UNREADABLE);
@@ -176,7 +177,7 @@ impl<'a> Domain<'a> {
             Some(Err(refusal)) => counts.count(&name, refusal.name()),
             None => counts.count(&name, UNREADABLE),
         };
-        let qos = crate::config::Qos { reliable: None, transient_local: false, depth: 1, moves: true };
+        let qos = crate::config::Qos { reliable: None, transient_local: false, depth: 1, moves: false };
         self.shared.subscribe(topic, kind, qos, Box::new(sink))
     }
 
@@ -373,6 +374,7 @@ fn operator(
                     report.tell("robot", &[("state", state.name().into()), ("cause", cause.name().into())]);
                 }
                 OperatorEvent::NoAnswer { .. } => report.tell("no answer", &[]),
+                OperatorEvent::RobotLeft => report.tell("robot left", &[]),
                 OperatorEvent::Disconnected => report.tell("disconnected", &[]),
                 OperatorEvent::ResumeRefused { why } => report.tell("not resumed", &[("why", why.into())]),
                 other => report.tell("session", &[("what", format!("{other:?}").into())]),

@@ -61,8 +61,12 @@ impl SerializerAdapter<Opaque> for Adapter {
     }
 }
 
-/// By that a bridge's writer is known: 68 years in which no message grows old, and a part of a second that nobody else has.
+/// By that a bridge's writer is known: 68 years in which no message grows old, and a part of a second that nobody else has. Programs that repeat
+/// what they recorded may offer it too: it counts of RustDDS alone.
 const MARK: Lifespan = Lifespan { duration: rustdds::Duration::from_nanos(2_147_483_646_454_612_091) };
+
+/// How names of RustDDS's participants begin.
+const VENDOR: [u8; 2] = [0x01, 0x12];
 
 fn policies(qos: Qos, reliable: bool) -> QosPolicyBuilder {
     let builder = QosPolicyBuilder::new().history(History::KeepLast { depth: i32::from(qos.depth) });
@@ -94,14 +98,15 @@ pub(crate) struct Participant {
 struct Known {
     /// Our writer, and a reader of its topic.
     matched: Vec<[GUID; 2]>,
-    /// They are matched by the name of their topic alone: what they say is not taken, and whether they listen does not count.
-    of_other_types: BTreeSet<GUID>,
+    /// Of another type, for they are matched by the name of their topic alone, and writers of other bridges: what they say is not taken, and
+    /// whether they listen does not count.
+    not_taken: BTreeSet<GUID>,
 }
 
 impl Known {
     fn forget(&mut self, is_gone: impl Fn(GUID) -> bool) {
         self.matched.retain(|[_, peer]| !is_gone(*peer));
-        self.of_other_types.retain(|peer| !is_gone(*peer));
+        self.not_taken.retain(|peer| !is_gone(*peer));
     }
 }
 
@@ -111,7 +116,7 @@ struct End {
     topic: String,
     /// As on the wire.
     kind: String,
-    /// It hears what moves the robot, or where the robot is.
+    /// It hears what moves the robot.
     hears_motion: bool,
 }
 
@@ -189,7 +194,7 @@ impl Participant {
                 self.notice(event, &mut known, tell);
             }
             for (reader, sink) in &mut self.readers {
-                while let Some(message) = next(reader, &known.of_other_types) {
+                while let Some(message) = next(reader, &known.not_taken) {
                     sink(message.as_ref().map(|message| &*message.0));
                 }
             }
@@ -220,7 +225,7 @@ impl Participant {
             _ => {}
         }
         for (writer, subscribers) in &self.writers {
-            let hears = |[local, peer]: &&[GUID; 2]| local == writer && !known.of_other_types.contains(peer);
+            let hears = |[local, peer]: &&[GUID; 2]| local == writer && !known.not_taken.contains(peer);
             subscribers.store(known.matched.iter().filter(hears).count(), Ordering::Release);
         }
     }
@@ -230,9 +235,10 @@ impl Participant {
         let ends = || self.ends.iter().filter(|end| end.topic == topic);
         if let Some(end) = ends().find(|end| end.kind != *kind) {
             tell(topic, other_type(who, kind, &end.kind));
-            known.of_other_types.insert(peer.guid);
+            known.not_taken.insert(peer.guid);
         }
-        if peer.qos.lifespan() == Some(MARK) && ends().any(|end| end.hears_motion) {
+        let is_bridge = peer.qos.lifespan() == Some(MARK) && peer.guid.prefix.bytes[..2] == VENDOR;
+        if is_bridge && ends().any(|end| end.hears_motion) && known.not_taken.insert(peer.guid) {
             tell(topic, another_bridge());
         }
     }
@@ -294,10 +300,10 @@ impl backend::Participant for Participant {
 }
 
 /// What came; of one that cannot be read, such as one with another encoding or of another type, that it came.
-fn next(reader: &mut DataReader<Opaque, Adapter>, of_other_types: &BTreeSet<GUID>) -> Option<Option<Opaque>> {
+fn next(reader: &mut DataReader<Opaque, Adapter>, not_taken: &BTreeSet<GUID>) -> Option<Option<Opaque>> {
     match reader.take_next_sample() {
         Ok(sample) => sample.map(|sample| {
-            let is_ours = !of_other_types.contains(&sample.sample_info().writer_guid());
+            let is_ours = !not_taken.contains(&sample.sample_info().writer_guid());
             is_ours.then(|| sample.into_value())
         }),
         Err(_) => Some(None),

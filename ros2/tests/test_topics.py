@@ -345,9 +345,11 @@ def test_a_publisher_of_another_type_is_told_and_stops(ros, bridges):
 
 def test_ends_in_one_domain_are_told_and_stop(ros, bridges):
     """What the robot's publishes came back from the operator's as if a hand went on."""
-    _, operator = bridges(BASE, domains=(1, 1))
+    robot, operator = bridges(BASE, domains=(1, 1))
     wrong = operator.until("wrong topic")
     assert wrong["stops"] and wrong["topic"] == "/cmd_vel" and "another bridge" in wrong["why"]
+    stopped = lambda: robot.until("stopped")["cause"] == "emergency"  # noqa: E731
+    until("the robot is stopped", stopped)
 
 
 TWO = """

@@ -67,7 +67,7 @@ impl Clutch {
         self.robot = None;
     }
 
-    /// A resume was asked for: whatever was gripped before, motion begins where the robot is; and not before that is `done`.
+    /// Whatever was gripped before, motion begins where the robot is when a resume was asked for, and not before that is [done](Resume::Done).
     pub fn resumed(&mut self, resume: Resume) {
         self.waits = resume == Resume::Asked;
         if self.waits {

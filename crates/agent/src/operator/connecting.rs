@@ -20,7 +20,7 @@ pub(super) struct Connecting {
     was_connected: bool,
     /// What answered is such that no session with it can be, and the robot itself has said nothing since.
     refused: Option<Refusal>,
-    /// The robot ended the last session.
+    /// The robot ended the last session, and it was not left for another transport.
     robot_left: bool,
 }
 
@@ -75,7 +75,8 @@ impl Connecting {
     /// There is a session.
     pub(super) fn connected(&mut self) {
         if self.link != Link::Over {
-            (self.link, self.was_connected, self.robot_left) = (Link::Up, true, false);
+            (self.link, self.was_connected) = (Link::Up, true);
+            self.robot_left = false;
         }
     }
 
@@ -100,6 +101,7 @@ impl Connecting {
     pub(super) fn left(&mut self, now: Time) {
         if self.link != Link::Over {
             self.refused = None;
+            self.robot_left = false;
             self.link = Link::Resting { since: now, until: now + AGAIN };
         }
     }
@@ -127,7 +129,7 @@ impl Connecting {
         match (&self.refused, trouble) {
             (Some(refusal), _) => refusal.why.clone(),
             (None, Trouble::NoAnswer | Trouble::Unreachable) if self.robot_left => {
-                Trouble::Ended("the robot ended the session, and is not back".to_owned())
+                Trouble::Ended("the robot ended the session".to_owned())
             }
             (None, trouble) => trouble,
         }

@@ -498,7 +498,7 @@ pub(crate) fn run(arguments: &Arguments, steered: Option<Steered>) -> Ended {
     let is_filled = steered.is_none() && arguments.fills_terminal();
     if steered.is_none() && !arguments.can_resume() {
         crate::say(
-            "nothing here lets a robot move that stands: --resume start does, --commands (r), or --input keyboard",
+            "nothing here resumes the robot: --resume start does, --commands and then r, or --input keyboard",
         );
     }
     // Before an input has the terminal's keys, whose modes a signal gives back.

@@ -182,8 +182,7 @@ fn advise(found: &Found<'_>, arguments: &Arguments, clock: &Clock) -> Ended {
             network.rate_mbit
         ))?;
     }
-    let rate =
-        question.rate.map_or_else(String::new, |rate| format!(" --rate {}kbit", rate.as_bps() / 1_000));
+    let rate = question.rate.map_or_else(String::new, |rate| format!(" --rate {rate}"));
     let command = format!(
         "taut recommend --haptic --one-way {:.2}ms --loss {:.3}% --jitter {:.2}ms --burst {:.1}{rate}",
         network.one_way_ms, network.loss_percent, network.jitter_ms, network.burst

@@ -288,6 +288,7 @@ fn the_last_word_is_taken_however_many_wait_before_it() {
     // One reading of it: twice as many as wait for a session at most.
     let flood = "r\n".repeat(2_047) + "q\n";
     scene.robot.stdin().write_all(flood.as_bytes()).unwrap();
+    operator.wait_for("robot_left");
     operator.wait_for("closed");
     assert_eq!(scene.robot.ended(), 0);
 }

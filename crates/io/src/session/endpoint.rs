@@ -169,10 +169,9 @@ impl Endpoint {
             return Err(EndpointError::OneRobot);
         }
         security.check(remote)?;
-        // What is on this host is reached from this host alone.
         let any = match remote {
-            SocketAddr::V4(at) if at.ip().is_loopback() => SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
-            SocketAddr::V6(at) if at.ip().is_loopback() => SocketAddr::from((Ipv6Addr::LOCALHOST, 0)),
+            // A socket for loopback is one that nobody else reaches.
+            at if at.ip().to_canonical().is_loopback() => SocketAddr::new(at.ip(), 0),
             SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
             SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
         };

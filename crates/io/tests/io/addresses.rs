@@ -219,3 +219,23 @@ fn no_number_of_addresses_keeps_an_operator_out() {
         });
     }
 }
+
+#[test]
+fn a_robot_on_loopback_is_spoken_to_from_there_alone() {
+    let driver: Driver<Plain<Carrier>> = Driver::new(DriverConfig::new()).unwrap();
+    let identity = |name: &str| Identity::from_seed(Seed::new(5), name);
+    for (robot, own) in [
+        ("127.0.0.1:9", "127.0.0.1"),
+        ("127.0.0.2:9", "127.0.0.2"),
+        ("[::ffff:127.0.0.1]:9", "::ffff:127.0.0.1"),
+        ("192.0.2.1:9", "0.0.0.0"),
+    ] {
+        let trust = Trust::only(identity("robot").fingerprint());
+        let credentials = Some(Credentials { identity: identity("operator"), trust });
+        let udp = TransportConfig::from(TransportKind::Udp);
+        match Endpoint::connect(udp, robot.parse().unwrap(), credentials, &driver.clock()) {
+            Ok(endpoint) => assert_eq!(endpoint.local_addr().unwrap().ip().to_string(), own, "{robot}"),
+            Err(error) => println!("skipped: {robot}: {error}"),
+        }
+    }
+}

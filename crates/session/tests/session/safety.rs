@@ -92,6 +92,19 @@ fn goodbye_stops_at_once() {
 }
 
 #[test]
+fn goodbye_of_the_robot_is_told_before_the_end() {
+    let mut world = world(udp, delays(MS * 5));
+    world.start();
+    world.run_until(at_ms(1_000));
+    world.robot.close(world.local(ROBOT));
+    world.drain();
+    world.run_until(at_ms(1_006));
+    let told = |event| world.observer.operator_at(|told| *told == event);
+    let (left, closed) = (told(OperatorEvent::RobotLeft), told(OperatorEvent::Closed));
+    assert!(left.is_some() && left <= closed && closed <= Some(at_ms(1_006)), "{left:?}, {closed:?}");
+}
+
+#[test]
 fn a_robot_that_begins_anew_is_greeted_anew_and_does_not_move() {
     let mut world = world(udp, delays(MS * 5));
     world.start();

@@ -59,6 +59,8 @@ pub enum OperatorEvent {
     },
     /// The robot answers again.
     AnswersAgain,
+    /// The robot ended the session in order; [`Disconnected`](Self::Disconnected) follows.
+    RobotLeft,
     /// The session is lost. For five seconds it is connected again.
     Disconnected,
     /// A channel stays closed: both ends have to declare it alike.
@@ -206,6 +208,7 @@ impl Told {
                 OperatorEvent::StopAcknowledged { after: theirs(after), kept }
             }
             Session::EmergencyStopUnanswered => OperatorEvent::StopUnanswered,
+            Session::RobotLeft => OperatorEvent::RobotLeft,
             Session::Closed => {
                 self.ports.disconnected();
                 self.board.update(|status| status.connected = false);
