@@ -78,7 +78,7 @@ impl OperatorDevice for Hand {
         self.left -= skipped;
         skipped
     }
-    fn resumed(&mut self, _: bool) {}
+    fn resumed(&mut self, _: taut_agent::Resume) {}
     fn feel(&mut self, _: Time, _: &State) {
         self.ways.back.came(&self.ways.clock);
     }
