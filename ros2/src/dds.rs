@@ -237,7 +237,7 @@ impl Participant {
             tell(topic, other_type(who, kind, &end.kind));
             known.not_taken.insert(peer.guid);
         }
-        let is_bridge = peer.qos.lifespan() == Some(MARK) && peer.guid.prefix.bytes[..2] == VENDOR;
+        let is_bridge = peer.qos.lifespan() == Some(MARK) && peer.guid.prefix.as_ref().starts_with(&VENDOR);
         if is_bridge && ends().any(|end| end.hears_motion) && known.not_taken.insert(peer.guid) {
             tell(topic, another_bridge());
         }
