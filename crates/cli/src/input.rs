@@ -73,11 +73,6 @@ impl Input {
         matches!(self, Self::Demo(seed) if *seed == SEED)
     }
 
-    /// Has it a button that lets the robot move?
-    pub(crate) const fn has_buttons(&self) -> bool {
-        !matches!(self, Self::Demo(_) | Self::Trace(_))
-    }
-
     /// Are there lines on standard input?
     pub(crate) const fn reads_stdin(&self) -> bool {
         matches!(self, Self::Lines)

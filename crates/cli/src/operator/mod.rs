@@ -325,11 +325,6 @@ impl Arguments {
         self.tui || (self.input.is_keyboard() && is_plain && !has_lines && terminal::has_room())
     }
 
-    /// Is there anything by which the robot may move?
-    fn can_resume(&self) -> bool {
-        self.tui || self.commands || self.input.has_buttons() || !matches!(self.resume, Resume::Never)
-    }
-
     /// The device, and what it has to do with lines.
     fn device(&self, clock: Clock, is_filled: bool) -> Result<Opened, String> {
         if self.tui && self.input.reads_stdin() {
@@ -496,11 +491,6 @@ pub(crate) fn run(arguments: &Arguments, steered: Option<Steered>) -> Ended {
     arguments.law.check(arguments.codec.codec)?;
     arguments.law.check_hand(arguments.force_limit)?;
     let is_filled = steered.is_none() && arguments.fills_terminal();
-    if steered.is_none() && !arguments.can_resume() {
-        crate::say(
-            "nothing here resumes the robot: --resume start does, --commands and then r, or --input keyboard",
-        );
-    }
     // Before an input has the terminal's keys, whose modes a signal gives back.
     let signals = Arc::new(OnSignal::before(&arguments.part)?);
     let config = arguments.config(own.as_ref(), is_filled || steered.is_some())?;
