@@ -202,7 +202,7 @@ fn summary(progress: &Progress) -> String {
     let measured = [("round trip", &status.rtt), ("one way, by the clocks", &status.one_way)];
     let measured: Vec<_> = measured.into_iter().filter(|(_, latency)| latency.count > 0).collect();
     let mut text = match &measured[..] {
-        [] => String::new(),
+        [] => "  no round trip was measured\n".to_owned(),
         _ => format!("  {:<22}{:>10}{:>10}{:>10}{:>10}\n", "ms", "p50", "p95", "p99", "max"),
     };
     text.extend(measured.iter().map(|(name, latency)| row(name, latency)));
