@@ -18,6 +18,9 @@ use crate::Ended;
 use crate::channels::model;
 use crate::operator::{self, Steered};
 
+/// The page's port, where nothing else is said.
+pub(crate) const PORT: u16 = 4480;
+
 #[derive(Args)]
 #[group(skip)]
 #[command(mut_arg("input", |input| input.hide(true)), mut_arg("columns", |columns| columns.hide(true)))]
@@ -27,7 +30,7 @@ use crate::operator::{self, Steered};
 #[command(mut_arg("video", |video| video.help("Show the pictures of the robot's --video of this name: one, by which the page judges whether anybody sees the robot")))]
 pub(crate) struct Arguments {
     /// Port of this host's loopback where the page is; 0: one that is free
-    #[arg(long, value_name = "PORT", default_value_t = 4480)]
+    #[arg(long, value_name = "PORT", default_value_t = PORT)]
     port: u16,
     /// What the page holds counts for so long after it said so last, 100ms to 150ms; never longer than the robot's --max-age
     #[arg(long, value_name = "DURATION", default_value = "120ms", value_parser = input_lease)]

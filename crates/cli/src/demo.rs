@@ -46,7 +46,7 @@ pub(crate) struct Arguments {
     console: bool,
     /// Where its page is, on loopback; 0 takes a port that is free
     #[cfg(feature = "console")]
-    #[arg(long, value_name = "PORT", default_value = "4480", requires = "console")]
+    #[arg(long, value_name = "PORT", default_value_t = crate::console::PORT, requires = "console")]
     port: u16,
     /// End after so long; with --script alone
     #[arg(long = "for", value_name = "DURATION", requires = "script")]

@@ -4,9 +4,8 @@ use std::collections::VecDeque;
 
 use taut_core::{Duration, Time};
 
-use super::Counting;
-use super::echoes_before;
 use super::sack::{DUP_THRESH, Run, Scoreboard};
+use super::{Counting, echoes_before};
 
 /// Segments that are not acknowledged, and the measure of ranges of sequence numbers in what the window counts. The window
 /// is in bytes either way: where it counts segments, each takes a whole SMSS, however short it is.

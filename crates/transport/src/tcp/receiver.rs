@@ -243,10 +243,13 @@ impl Receiver {
         Ok(if known && !piece.fin { Verdict::Duplicate } else { Verdict::Useful })
     }
 
-    /// It arrived a second time, in a segment that may have brought more.
+    /// It arrived a second time, in a segment that may have brought more. It is told at once: no data goes before.
     fn note_duplicate(&mut self, run: Run) {
         if self.reports_duplicates && run.start < run.end {
             self.duplicate = Some(run);
+            if self.ack == Ack::NotNow {
+                self.ack = Ack::Now;
+            }
         }
     }
 
@@ -351,6 +354,23 @@ mod tests {
         // Section 4.3: of what brings more, the part that does not.
         assert_eq!(blocks_after(51, 100), [(51, 101), (201, 301), (401, 501)]);
         assert_eq!(blocks_after(281, 50), [(281, 301), (201, 331), (401, 501)]);
+    }
+
+    #[test]
+    fn a_part_that_arrived_twice_is_told_at_once_and_holds_no_data_up() {
+        for (rack, ack) in [(false, Ack::NotNow), (true, Ack::Now)] {
+            let mut receiver = Receiver::new(&TcpConfig { rack, ..TcpConfig::default() });
+            receiver.sink();
+            receiver.begin(0);
+            for (start, padding) in [(1, 1_000), (1_001, 10)] {
+                let piece = Piece { start, data: &[], padding, fin: false };
+                receiver.take(Time::ZERO, piece, &mut VecDeque::new()).unwrap();
+                receiver.acknowledged();
+            }
+            let piece = Piece { start: 1_001, data: &[], padding: 20, fin: false };
+            receiver.take(Time::ZERO, piece, &mut VecDeque::new()).unwrap();
+            assert_eq!((receiver.next(), receiver.ack), (1_021, ack), "RACK {rack}");
+        }
     }
 
     #[test]
